@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* env.h - the contract between plugin, launcher and library: every variable
+ * of slurm-dt's own. doc/environment.md describes them for users. */
+#ifndef DT_BASE_ENV_H
+#define DT_BASE_ENV_H
+
+#include "base/error.h"
+
+/* plugin -> library, set in each task of a `--dt-gpus` step */
+#define DT_ENV_VERSION     "DT_ENV_VERSION" /* of this contract */
+#define DT_ENV_VERSION_NOW 1
+#define DT_ENV_GPUS        "DT_GPUS"   /* the task's own GPUs: "2,3" */
+#define DT_ENV_RUN_ID      "DT_RUN_ID" /* the same after each requeue */
+
+/* test launcher -> library; see boot/fork.c */
+#define DT_ENV_FORK "DT_FORK"
+
+/* user -> library */
+#define DT_ENV_TIMEOUT         "DT_TIMEOUT" /* seconds without any progress */
+#define DT_ENV_TIMEOUT_DEFAULT 600
+#define DT_ENV_TIMEOUT_MAX     604800
+
+/* Read a whole decimal number in [min, max] from variable name into *value;
+ * fallback when it is unset or empty. INVALID_ARG otherwise. */
+dt_result_t dt_env_long(const char *name, long fallback, long min, long max,
+                        long *value, struct dt_error *err);
+
+/* SUCCESS if the plugin that set up this task, if any, speaks our version of
+ * this contract, else VERSION. */
+dt_result_t dt_env_check_version(struct dt_error *err);
+
+#endif

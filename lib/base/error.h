@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* error.h - a result with one line of text, filled by the function that knows
+ * and printed once, at the edge. */
+#ifndef DT_BASE_ERROR_H
+#define DT_BASE_ERROR_H
+
+#include "dt.h"
+
+struct dt_error {
+    char text[512]; /* one line, no newline; "" after success */
+};
+
+/* Write the text and return code, so that a caller can
+ * `return dt_error_set(err, DT_ERR_IO, "...", ...)`. err may be NULL. */
+dt_result_t dt_error_set(struct dt_error *err, dt_result_t code,
+                         const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* dt.h - the public interface of libdt, distributed training under Slurm.
+ *
+ * A program calls dt_init(), moves its gradients with dt_allreduce(), asks
+ * dt_should_exit() once per step, keeps itself safe with dt_ckpt_save(), and
+ * calls dt_finalize(). Under `srun --dt-gpus` the ranks find each other by
+ * themselves; started by hand, the program is a job of one rank.
+ *
+ * Results. Every function that can fail returns a dt_result_t: DT_SUCCESS, or
+ * a negative DT_ERR_* and a line of text in dt_last_error(). Outputs are
+ * written only on success.
+ *
+ * Threads. One thread at a time may be inside libdt, whichever it is.
+ *
+ * Memory. Buffers belong to the caller. A blocking call borrows them until it
+ * returns, an i-call until its request is complete. */
+#ifndef DT_H
+#define DT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Results, grouped by the largest thing that is broken. */
+typedef enum dt_result {
+    DT_SUCCESS = 0,
+    DT_IN_PROGRESS = 1, /* the request is not complete yet */
+    /* this call: the next one may succeed */
+    DT_ERR_INVALID_ARG = -1,
+    DT_ERR_UNSUPPORTED = -2,
+    DT_ERR_NOT_INITIALIZED = -3,
+    DT_ERR_NO_MEMORY = -4,
+    /* this checkpoint: training can go on */
+    DT_ERR_NOT_FOUND = -20,
+    DT_ERR_IO = -21,
+    DT_ERR_NO_SPACE = -22,
+    DT_ERR_CORRUPT = -23,
+    DT_ERR_MISMATCH = -24, /* intact, but not of this program */
+    /* this communicator: every later call on it answers the same */
+    DT_ERR_PROC_FAILED = -40,
+    DT_ERR_TIMED_OUT = -41,
+    /* this job: give up */
+    DT_ERR_BOOTSTRAP = -60,
+    DT_ERR_VERSION = -61, /* ranks or plugin of another version */
+    DT_ERR_SYSTEM = -62,
+} dt_result_t;
+
+/* Element types. The values are part of the ABI. Collectives take I32, I64,
+ * BF16, F32 and F64; checkpoints take all. */
+typedef enum dt_dtype {
+    DT_DTYPE_I8 = 0,
+    DT_DTYPE_U8 = 1,
+    DT_DTYPE_I32 = 2,
+    DT_DTYPE_I64 = 3,
+    DT_DTYPE_F16 = 4,
+    DT_DTYPE_BF16 = 5,
+    DT_DTYPE_F32 = 6,
+    DT_DTYPE_F64 = 7,
+} dt_dtype_t;
+
+/* Reductions. AVG is the sum divided by the number of ranks; on integers the
+ * quotient is truncated towards zero. */
+typedef enum dt_op {
+    DT_OP_SUM = 0,
+    DT_OP_MIN = 1,
+    DT_OP_MAX = 2,
+    DT_OP_AVG = 3,
+} dt_op_t;
+
+typedef struct dt_comm *dt_comm_t;
+typedef struct dt_request *dt_request_t;
+typedef struct dt_ckpt *dt_ckpt_t;
+typedef void *dt_stream_t; /* a device stream; only DT_STREAM_NONE for now */
+#define DT_STREAM_NONE ((dt_stream_t)0)
+
+/* ---- errors ---- */
+
+/* The name of a result in plain words, e.g. "process failed". Never NULL. */
+const char *dt_strerror(dt_result_t result);
+
+/* What the last failing call of this thread had to say, one line without a
+ * newline: what was wrong, what was expected, how to mend it. Never NULL;
+ * valid until the thread's next call into libdt. */
+const char *dt_last_error(void);
+
+/* Size of one element in bytes, 0 if dtype is none. */
+size_t dt_dtype_size(dt_dtype_t dtype);
+
+/* ---- lifecycle ---- */
+
+/* Join the job. Collective over all its ranks; blocks until all have come
+ * (bounded by DT_TIMEOUT seconds, 600 unless set). Under a PMIx server
+ * (srun) the ranks of the step form the world, otherwise the process is a
+ * world of one. Errors: BOOTSTRAP, VERSION, SYSTEM, TIMED_OUT, NO_MEMORY;
+ * INVALID_ARG when called twice. */
+dt_result_t dt_init(void);
+
+/* Leave the job: requests still open are completed, then a barrier, then
+ * everything is given back, requests and communicators too. Collective. After
+ * PROC_FAILED or TIMED_OUT it does not wait for anybody. A second dt_init() is
+ * not possible. Errors: NOT_INITIALIZED; those of the barrier. */
+dt_result_t dt_finalize(void);
+
+/* Who am I. Node means what Slurm calls a node. Local rank and local size
+ * count the ranks of this node, node rank is this node's place among the
+ * nodes in order of their lowest rank. DT_ERR_NOT_INITIALIZED outside
+ * dt_init .. dt_finalize. */
+int dt_rank(void);
+int dt_size(void);
+int dt_local_rank(void);
+int dt_local_size(void);
+int dt_node_rank(void);
+int dt_num_nodes(void);
+
+/* The communicator of all ranks, NULL outside dt_init .. dt_finalize. */
+dt_comm_t dt_comm_world(void);
+
+/* ---- collectives ----
+ *
+ * All ranks of comm call the same collectives in the same order with the same
+ * count, dtype, op and root. Counts are elements and may be 0, which returns
+ * at once. Buffers overlap wholly where "in place" is said, else not at all.
+ * The order of the reduction depends only on the world, the placement and the
+ * shape, so the result is bitwise the same on every rank and in every run. MIN
+ * and MAX give NaN where an operand is. stream is DT_STREAM_NONE.
+ *
+ * Errors: INVALID_ARG, UNSUPPORTED, NOT_INITIALIZED, NO_MEMORY; PROC_FAILED
+ * when a rank is gone, TIMED_OUT when this rank waited (a blocking call or
+ * dt_wait; not dt_test) and nothing moved for DT_TIMEOUT seconds:
+ * the communicator is then dead on all ranks and the contents of the receive
+ * buffers are undefined.
+ *
+ * Algorithm: two-level. Reduce-scatter inside the node, allreduce of each
+ * shard between the ranks of equal local rank, allgather inside the node. */
+
+/* recvbuf[i] = op over ranks of sendbuf[i], count elements each. In place
+ * when sendbuf == recvbuf. */
+dt_result_t dt_allreduce(const void *sendbuf, void *recvbuf, size_t count,
+                         dt_dtype_t dtype, dt_op_t op, dt_comm_t comm,
+                         dt_stream_t stream);
+
+/* buf of root, count elements, to all. */
+dt_result_t dt_bcast(void *buf, size_t count, dt_dtype_t dtype, int root,
+                     dt_comm_t comm, dt_stream_t stream);
+
+/* recvbuf holds size * count elements: rank r's sendbuf at r * count. In
+ * place when sendbuf == recvbuf + rank * count elements. */
+dt_result_t dt_allgather(const void *sendbuf, void *recvbuf, size_t count,
+                         dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream);
+
+/* Returns when all ranks have called it. */
+dt_result_t dt_barrier(dt_comm_t comm, dt_stream_t stream);
+
+/* The same, started but not waited for. On success *request is to be given to
+ * dt_wait, or to dt_test until that is no longer DT_IN_PROGRESS. Requests of
+ * one communicator may be outstanding together and complete in any order.
+ * Progress is made inside libdt calls only. */
+dt_result_t dt_iallreduce(const void *sendbuf, void *recvbuf, size_t count,
+                          dt_dtype_t dtype, dt_op_t op, dt_comm_t comm,
+                          dt_stream_t stream, dt_request_t *request);
+dt_result_t dt_ibcast(void *buf, size_t count, dt_dtype_t dtype, int root,
+                      dt_comm_t comm, dt_stream_t stream,
+                      dt_request_t *request);
+dt_result_t dt_iallgather(const void *sendbuf, void *recvbuf, size_t count,
+                          dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream,
+                          dt_request_t *request);
+dt_result_t dt_ibarrier(dt_comm_t comm, dt_stream_t stream,
+                        dt_request_t *request);
+
+/* Complete a request: its result, or for dt_test DT_IN_PROGRESS. Both free a
+ * completed request and set *request to NULL; a NULL request is complete. */
+dt_result_t dt_wait(dt_request_t *request);
+dt_result_t dt_test(dt_request_t *request);
+
+/* ---- preemption and restart ---- */
+
+/* Has this job been told to leave? The answer rides with dt_allreduce and
+ * dt_barrier on the world, at no message of its own, and is the same on all
+ * ranks that have completed the same ones of them: what any rank knew when it
+ * started them. Before the first it is false. The first call, or
+ * dt_ckpt_open(), arms the notice: SIGTERM (Slurm's preemption, scancel, time
+ * limit), unless the program has its own handler, which then stays. Never
+ * blocks. */
+bool dt_should_exit(void);
+
+/* How often Slurm has started this job before: 0 on the first run. */
+int dt_restart_count(void);
+
+/* The name of this training run, the same after each requeue. Never NULL;
+ * owned by libdt. */
+const char *dt_run_id(void);
+
+/* The exit code that asks the batch script to requeue the job. */
+#define DT_EXIT_REQUEUE 75
+
+/* ---- checkpoints ----
+ *
+ * A checkpoint is a directory `step-N` under the checkpoint directory, with
+ * one safetensors file per rank and manifest.json, whose presence means that
+ * all of it was written and is on disk. doc/checkpoint.md draws the format.
+ * All dt_ckpt calls are collective over the world, with equal arguments but
+ * for the data pointers, and block. */
+
+enum {
+    /* The tensor is the same on all ranks: written once, loaded by all,
+     * whatever the world size. Without it, it is this rank's own, and loads
+     * only on the same number of ranks. */
+    DT_CKPT_REPLICATED = 1,
+};
+
+/* Open or create the checkpoint directory dir, on a file system that all
+ * nodes share. keep: how many complete checkpoints to keep (at least 1; older
+ * ones are removed after a successful save; 0 keeps all). Errors:
+ * INVALID_ARG, IO, NO_MEMORY, NOT_INITIALIZED. */
+dt_result_t dt_ckpt_open(const char *dir, int keep, dt_ckpt_t *ckpt);
+
+/* Name the memory to save and load: data (ndim dimensions, shape in elements,
+ * row-major) is borrowed until dt_ckpt_close. Names are unique, printable,
+ * at most 200 bytes. Not collective, but every rank names the same tensors in
+ * the same order. Errors: INVALID_ARG, NO_MEMORY. */
+dt_result_t dt_ckpt_add_tensor(dt_ckpt_t ckpt, const char *name, void *data,
+                               dt_dtype_t dtype, int ndim, const int64_t *shape,
+                               unsigned flags);
+
+/* Write all tensors as step-N. Either the checkpoint is complete on disk on
+ * return, or every rank gets the same error and nothing of it is left; older
+ * checkpoints are never touched before the new one is complete. Errors: IO,
+ * NO_SPACE, and those of the collectives. */
+dt_result_t dt_ckpt_save(dt_ckpt_t ckpt, int64_t step);
+
+/* Load the newest complete checkpoint into the tensors and set *step. One
+ * that is torn or damaged is passed over for the next older one, with a
+ * warning on stderr (rank 0) that says why. Errors: NOT_FOUND if there is
+ * none (start afresh); CORRUPT if there are some and all are damaged;
+ * MISMATCH if the newest intact one is of another model (names, types,
+ * shapes) or has per-rank tensors and another world size, VERSION if a newer
+ * slurm-dt wrote it: the tensors are then untouched. After any other failure,
+ * their contents are undefined. */
+dt_result_t dt_ckpt_load(dt_ckpt_t ckpt, int64_t *step);
+
+/* Close; NULL is fine. Not collective. */
+void dt_ckpt_close(dt_ckpt_t ckpt);
+
+#ifdef __cplusplus
+}
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
+
+#endif

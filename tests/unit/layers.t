@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the slurm-dt developers
+# layers.t - nothing includes or links upward
+
+top=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/lib/tap.sh
+. "$top/tests/lib/tap.sh"
+
+# What each layer may include besides itself and dt.h:
+#   base <- topo <- {boot, exec, tl} <- coll <- ckpt <- dt.c
+declare -A below=(
+    [base]=''
+    [topo]='base'
+    [boot]='topo base'
+    [exec]='topo base'
+    [tl]='topo base'
+    [coll]='boot exec tl topo base'
+    [ckpt]='coll boot exec tl topo base'
+    [facade]='ckpt coll boot exec tl topo base'
+    [spank]='topo base'
+    [pmix]='base'
+    [tools]=''
+    [doc]=''
+)
+
+# Where a foreign header may appear, as a regex of paths.
+declare -A only_in=(
+    [pmix]='^(lib/boot/pmix[a-z_]*\.[ch]|pmix/.*)$'
+    [uc[pst]/]='^lib/tl/ucx[a-z_]*\.[ch]$'
+    [cuda]='^lib/(exec|tl)/cuda[a-z_]*\.[ch]$'
+    [slurm/]='^spank/.*$'
+    [hwloc]='^lib/topo/.*$'
+)
+
+layer_of() # PATH; the layer's name
+{
+    case $1 in
+    lib/*/*) echo "${1#lib/}" | cut -d/ -f1 ;;
+    lib/*) echo facade ;;
+    *) echo "${1%%/*}" ;;
+    esac
+}
+
+violations() # TREE; one line per wrong #include
+{
+    local file line header from to name found
+    cd "$1" || return
+    while IFS=: read -r file line; do
+        header=$(sed -E 's/.*#[ \t]*include[ \t]*["<]([^">]*).*/\1/' <<<"$line")
+        from=$(layer_of "$file")
+        if [[ $line == *\<* ]]; then
+            for name in "${!only_in[@]}"; do
+                [[ $header =~ ^$name && ! $file =~ ${only_in[$name]} ]] &&
+                    echo "$file: <$header>"
+            done
+            continue
+        fi
+        [[ $header =~ ^(dt|dt_topo)\.h$ ]] && continue
+        found=lib/$header
+        [ ! -e "$(dirname "$file")/$header" ] ||
+            found=$(dirname "$file")/$header
+        to=$(layer_of "$found")
+        [[ " $from ${below[$from]-} " == *" $to "* ]] ||
+            echo "$file: \"$header\" of layer $to"
+    done < <(grep -rEH --include='*.[ch]' '^[ \t]*#[ \t]*include' lib spank \
+        pmix tools doc 2>/dev/null)
+}
+
+# Which of our and the foreign libraries does each library link?
+wrong_links() # MAKEFILE
+{
+    sed -e ':a' -e '/\\$/{N;ba' -e '}' -e 's/\\\n//g' "$1" |
+        sed -nE 's/^(lib_libdt_([a-z]+)_la|spank_[a-z_]*la)_LIBADD *\+?=/\1/p' |
+        while read -r name rest; do
+            layer=${name#lib_libdt_} layer=${layer%_la}
+            case $name in spank*) layer=spank ;; lib_libdt_la) continue ;; esac
+            for word in $rest; do
+                case $word in
+                lib/libdt-*.la)
+                    word=${word#lib/libdt-} word=${word%.la}
+                    [[ " ${below[$layer]-} " == *" $word "* ]] ;;
+                "\$(PMIX_LIBS)") [ "$layer" = boot ] ;;
+                "\$(UCX_LIBS)") [ "$layer" = tl ] ;;
+                lib/libdt.la) false ;;
+                esac || echo "$layer links $word"
+            done
+        done
+}
+
+is "no include goes upward" "$(violations "$top")" ""
+is "no link line goes upward" "$(wrong_links "$top/Makefile.am")" ""
+
+# the two checks above do see what is wrong
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+mkdir -p "$tmp/lib/topo" "$tmp/lib/coll" "$tmp/lib/tl" "$tmp/spank"
+echo '#include "coll/comm.h"' >"$tmp/lib/topo/place.c"
+echo '#  include <ucp/api/ucp.h>' >"$tmp/lib/coll/comm.h"
+echo '#include "coll/comm.h"' >"$tmp/lib/tl/ucx.c"
+echo '#include <pmix_server.h>' >"$tmp/spank/plugin.c"
+cat >"$tmp/Makefile.am" <<'END'
+lib_libdt_base_la_LIBADD = lib/libdt-coll.la
+spank_spank_dt_la_LIBADD = lib/libdt-topo.la \
+	$(UCX_LIBS)
+END
+is "an include upward is seen" "$(violations "$tmp" | sort)" \
+'lib/coll/comm.h: <ucp/api/ucp.h>
+lib/tl/ucx.c: "coll/comm.h" of layer coll
+lib/topo/place.c: "coll/comm.h" of layer coll
+spank/plugin.c: <pmix_server.h>'
+is "a link upward is seen" "$(wrong_links "$tmp/Makefile.am")" \
+"base links coll
+spank links \$(UCX_LIBS)"
+
+done_testing

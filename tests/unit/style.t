@@ -1,0 +1,84 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the slurm-dt developers
+# style.t - what of the style a machine can check
+
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/lib/tap.sh
+. tests/lib/tap.sh
+
+folders=()
+for dir in .ci lib spank pmix tools etc tests doc m4; do
+    [ ! -d "$dir" ] || folders+=("$dir")
+done
+# our own files, not what a build inside the tree has made
+mapfile -t files < <(find bootstrap "${folders[@]}" -type f \
+    ! -path '*/.libs/*' ! -path '*/.deps/*' ! -name '*.[ao]' ! -name '*.l[ao]' \
+    ! -name '.dirstamp' ! -name 'libtool.m4' ! -name 'lt*.m4' | sort)
+sources=() scripts=()
+for file in "${files[@]}"; do
+    read -r line <"$file" 2>/dev/null
+    case $file:$line in
+    *.[ch]:*) sources+=("$file") ;;
+    *:'#!'*sh | *.sh:*) scripts+=("$file") ;;
+    esac
+done
+
+headless()
+{
+    local file name text
+    for file in "${sources[@]}"; do
+        text=$(head -n 3 "$file")
+        [[ $text == '/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) '*' the slurm-dt developers */
+/* '"${file##*/} - "* ]] || echo "$file"
+    done
+    for file in "${scripts[@]}"; do
+        name=${file##*/} name=${name%.in}
+        text=$(head -n 5 "$file")
+        [[ $text == *'# SPDX-License-Identifier: BSD-3-Clause
+'*"# $name - "* ]] || echo "$file"
+    done
+}
+
+is "every file begins with its licence and its purpose" "$(headless)" ""
+
+is "the library never ends or shells out of its process" "$(
+    grep -nE '\b(exit|system|popen|alloca|strtok)\(' \
+        /dev/null "${sources[@]}" | grep -E '^(lib|spank|pmix)/')" ""
+
+# an in-tree list of sources that forgets one breaks only the tarball
+unlisted()
+{
+    local file name
+    for file in "${files[@]}"; do
+        name=$file
+        until [ "$name" = . ] ||
+            grep -qE "(^|[ 	=/])${name//./\\.}( |	|\\\\|$)" \
+                Makefile.am configure.ac; do
+            name=$(dirname "$name")
+        done
+        [ "$name" != . ] || echo "$file"
+    done
+}
+is "every file is in the build or the distribution" "$(unlisted)" ""
+
+if command -v shellcheck >/dev/null; then
+    ok "shellcheck of ${#scripts[@]} scripts" shellcheck -x -P SCRIPTDIR \
+        "${scripts[@]}"
+else
+    ok "shellcheck # SKIP not installed"
+fi
+
+# releases of clang-format differ; ours is Debian 12's
+version=$(clang-format --version 2>/dev/null |
+    sed -E 's/.*version ([0-9]+).*/\1/')
+if [ "$version" = 14 ]; then
+    is "clang-format of ${#sources[@]} files" "$(for file in "${sources[@]}"; do
+        clang-format --dry-run -Werror "$file" 2>/dev/null || echo "$file"
+    done)" ""
+else
+    ok "clang-format # SKIP wanted 14, found ${version:-none}"
+fi
+
+done_testing

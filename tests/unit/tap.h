@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* tap.h - the Test Anything Protocol for a program of unit tests:
+ * ok(...) per fact, `return tap_done();` at the end of main. */
+#ifndef TAP_H
+#define TAP_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+static struct {
+    int run, failed;
+} tap;
+
+/* Print one result; name is a printf format. Returns cond. */
+__attribute__((format(printf, 2, 3), unused)) static bool
+ok(bool cond, const char *name, ...)
+{
+    va_list ap;
+    printf("%sok %d - ", cond ? "" : "not ", ++tap.run);
+    va_start(ap, name);
+    vprintf(name, ap);
+    va_end(ap);
+    putchar('\n');
+    fflush(stdout);
+    tap.failed += !cond;
+    return cond;
+}
+
+/* Explain, on standard output as TAP has it. */
+__attribute__((format(printf, 1, 2), unused)) static void diag(const char *fmt,
+                                                               ...)
+{
+    va_list ap;
+    printf("# ");
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    putchar('\n');
+}
+
+__attribute__((unused)) static int skip_all(const char *why)
+{
+    printf("1..0 # SKIP %s\n", why);
+    return 0;
+}
+
+__attribute__((unused)) static int tap_done(void)
+{
+    printf("1..%d\n", tap.run);
+    return tap.failed != 0;
+}
+
+#endif
