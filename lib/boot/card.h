@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* card.h - what a rank tells all others when they meet: its node and how its
+ * transports are reached. doc/wire.md draws it. */
+#ifndef DT_BOOT_CARD_H
+#define DT_BOOT_CARD_H
+
+#include "boot/boot.h"
+
+#define DT_CARD_TLS     2 /* transports on a card */
+#define DT_CARD_VERSION 1
+
+struct dt_card {
+    char node[64];
+    uint32_t tag_layout;            /* must be equal on all ranks */
+    struct dt_blob tl[DT_CARD_TLS]; /* data NULL: not offered */
+};
+
+/* Write card as bytes, malloc'ed by the call, owned by the caller. */
+dt_result_t dt_card_pack(const struct dt_card *card, struct dt_blob *bytes,
+                         struct dt_error *err);
+
+/* Read the bytes of another rank; card->tl points into them. Errors: VERSION
+ * if they are of another version, BOOTSTRAP if they are damaged. */
+dt_result_t dt_card_unpack(const struct dt_blob *bytes, size_t rank,
+                           struct dt_card *card, struct dt_error *err);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* dt-fork.c - start the ranks of one job on this machine, for tests:
+ *
+ *   dt-fork -n RANKS [-N NODES] [-c] [-t SECONDS] PROGRAM [ARG ...]
+ *
+ * The ranks are told that they are on NODES nodes, in blocks or, with -c,
+ * cyclically. Names each rank that failed on standard error; exits with the
+ * code of the first of them, 128 + signal if it was killed, 124 if time was
+ * over (all are killed then). */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "boot/fork.h"
+
+struct job {
+    size_t ranks, nodes;
+    bool cyclic;
+    long seconds;
+    char **argv;
+    struct dt_fork_area *area;
+    int fd;
+    pid_t *pids;
+    int *status;
+};
+
+static size_t node_of(const struct job *job, size_t rank)
+{
+    return job->cyclic ? rank % job->nodes : rank * job->nodes / job->ranks;
+}
+
+static void run_rank(const struct job *job, size_t rank)
+{
+    char text[128];
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    snprintf(text, sizeof(text), "%zu %zu %zu %d %zu", rank, job->ranks,
+             job->nodes, job->fd, node_of(job, rank));
+    setenv(DT_ENV_FORK, text, 1);
+    execvp(job->argv[0], job->argv);
+    fprintf(stderr, "dt-fork: %s: %s\n", job->argv[0], strerror(errno));
+    _exit(127);
+}
+
+static void kill_all(const struct job *job)
+{
+    for (size_t r = 0; r < job->ranks; r++)
+        if (job->pids[r] > 0)
+            kill(job->pids[r], SIGKILL);
+}
+
+/* Which rank was it that ended? */
+static void note_end(struct job *job, pid_t pid, int status)
+{
+    for (size_t r = 0; r < job->ranks; r++)
+        if (job->pids[r] == pid) {
+            job->pids[r] = 0;
+            job->status[r] = status;
+        }
+    job->area->dead++;
+}
+
+/* Wait for all ranks; false if that took too long. A rank that stops itself
+ * stays so until all others have ended. */
+static bool wait_all(struct job *job)
+{
+    sigset_t chld;
+    sigemptyset(&chld);
+    sigaddset(&chld, SIGCHLD);
+    time_t end = time(NULL) + job->seconds;
+    for (size_t left = job->ranks, stopped = 0; left;) {
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
+        if (pid > 0 && WIFSTOPPED(status)) {
+            stopped++;
+            continue;
+        }
+        if (stopped == left)
+            kill_all(job);
+        if (pid > 0) {
+            note_end(job, pid, status);
+            left--;
+            continue;
+        }
+        if (time(NULL) >= end)
+            return false;
+        const struct timespec second = {.tv_sec = 1};
+        sigtimedwait(&chld, NULL, &second);
+    }
+    return true;
+}
+
+static int report(const struct job *job)
+{
+    int rc = 0;
+    for (size_t r = 0; r < job->ranks; r++) {
+        int status = job->status[r], code = 0;
+        if (WIFSIGNALED(status)) {
+            code = 128 + WTERMSIG(status);
+            fprintf(stderr, "dt-fork: rank %zu: killed by signal %d\n", r,
+                    WTERMSIG(status));
+        } else if (WEXITSTATUS(status)) {
+            code = WEXITSTATUS(status);
+            fprintf(stderr, "dt-fork: rank %zu: exit code %d\n", r, code);
+        }
+        if (!rc)
+            rc = code;
+    }
+    return rc;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: dt-fork -n RANKS [-N NODES] [-c] [-t SECONDS] "
+                    "PROGRAM [ARG ...]\n");
+    return 64;
+}
+
+static bool parse(struct job *job, int argc, char **argv)
+{
+    int opt;
+    while ((opt = getopt(argc, argv, "+n:N:ct:")) != -1) {
+        if (opt == 'n')
+            job->ranks = strtoul(optarg, NULL, 10);
+        else if (opt == 'N')
+            job->nodes = strtoul(optarg, NULL, 10);
+        else if (opt == 't')
+            job->seconds = strtol(optarg, NULL, 10);
+        else if (opt == 'c')
+            job->cyclic = true;
+        else
+            return false;
+    }
+    job->argv = argv + optind;
+    return job->ranks && job->ranks <= 4096 && job->nodes &&
+           job->nodes <= job->ranks && job->seconds > 0 && job->argv[0];
+}
+
+int main(int argc, char **argv)
+{
+    struct job job = {.nodes = 1, .seconds = 120};
+    if (!parse(&job, argc, argv))
+        return usage();
+    size_t bytes = dt_fork_area_size(job.ranks);
+    job.fd = memfd_create("dt-fork", 0);
+    job.pids = calloc(job.ranks, sizeof(*job.pids));
+    job.status = calloc(job.ranks, sizeof(*job.status));
+    if (job.fd < 0 || !job.pids || !job.status ||
+        ftruncate(job.fd, (off_t)bytes)) {
+        perror("dt-fork");
+        return 71;
+    }
+    job.area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, job.fd, 0);
+    if (job.area == MAP_FAILED) {
+        perror("dt-fork");
+        return 71;
+    }
+    sigset_t chld;
+    sigemptyset(&chld);
+    sigaddset(&chld, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &chld, NULL);
+    for (size_t r = 0; r < job.ranks; r++) {
+        job.pids[r] = fork();
+        if (job.pids[r] == 0) {
+            sigprocmask(SIG_UNBLOCK, &chld, NULL);
+            run_rank(&job, r);
+        }
+    }
+    bool in_time = wait_all(&job);
+    if (!in_time) {
+        fprintf(stderr, "dt-fork: not done after %ld s, killing all ranks\n",
+                job.seconds);
+        kill_all(&job);
+    }
+    int rc = in_time ? report(&job) : 124;
+    free(job.pids);
+    free(job.status);
+    return rc;
+}
