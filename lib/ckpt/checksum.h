@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* checksum.h - XXH3-64, how a checkpoint notices damage. It guards against
+ * faults, not against forgery. */
+#ifndef DT_CKPT_CHECKSUM_H
+#define DT_CKPT_CHECKSUM_H
+
+#include "base/error.h"
+
+uint64_t dt_checksum(const void *data, size_t len);
+
+/* Of the first size bytes of the file fd. The text of an error is a reason
+ * without a file name. Errors: CORRUPT if there are fewer, IO, NO_MEMORY. */
+dt_result_t dt_checksum_file(int fd, size_t size, uint64_t *checksum,
+                             struct dt_error *err);
+
+/* As in a manifest: 16 lower-case hexadecimal digits and a NUL. */
+#define DT_CHECKSUM_TEXT 17
+void dt_checksum_print(uint64_t checksum, char text[DT_CHECKSUM_TEXT]);
+bool dt_checksum_parse(const char *text, uint64_t *checksum);
+
+#endif

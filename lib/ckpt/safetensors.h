@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* safetensors.h - one file of tensors: a length, a JSON header, the data. Any
+ * reader of safetensors takes what is written here. */
+#ifndef DT_CKPT_SAFETENSORS_H
+#define DT_CKPT_SAFETENSORS_H
+
+#include "ckpt/tensor.h"
+
+#define DT_SAFETENSORS_HEADER_MAX 100000000 /* the format's own limit */
+
+struct dt_safetensors_entry {
+    struct dt_tensor tensor;
+    size_t offset; /* of its data, from the start of the file */
+};
+
+struct dt_safetensors {
+    size_t count;
+    struct dt_safetensors_entry *entry;
+};
+
+/* Write count tensors, tensor[i] with its data at data[i], to the empty file
+ * fd, larger element types first, which aligns them all. The same input gives
+ * the same bytes. Sets *size and *checksum (XXH3-64) of the whole file. The
+ * text of an error is a reason without a file name. Errors: IO, NO_SPACE,
+ * NO_MEMORY. */
+dt_result_t dt_safetensors_write(int fd, size_t count,
+                                 const struct dt_tensor *const *tensor,
+                                 const void *const *data, size_t *size,
+                                 uint64_t *checksum, struct dt_error *err);
+
+/* Parse the header of len bytes of a file of size bytes; every entry lies
+ * inside the file and fits its shape. CORRUPT or NO_MEMORY otherwise. */
+dt_result_t dt_safetensors_parse(struct dt_safetensors *st, const char *header,
+                                 size_t len, size_t size, struct dt_error *err);
+
+/* The same from the file fd of size bytes. Also IO. */
+dt_result_t dt_safetensors_read(struct dt_safetensors *st, int fd, size_t size,
+                                struct dt_error *err);
+
+/* The entry of that name or NULL. */
+const struct dt_safetensors_entry *
+dt_safetensors_find(const struct dt_safetensors *st, const char *name);
+
+/* Give back what parse or read allocated. */
+void dt_safetensors_clear(struct dt_safetensors *st);
+
+#endif
