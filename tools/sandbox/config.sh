@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the slurm-dt developers
+# config.sh - the configuration of a sandbox: Slurm's files, munge's key,
+# /etc/hosts
+# shellcheck shell=bash
+# shellcheck disable=SC2154 # $dir, $id, $mode, $nodes ...: see sandbox_load
+
+net_head=10.33.255.254 # the head's address; nobody outside can see it
+
+node_names()
+{
+    if [ "$nodes" -eq 1 ]; then echo n0; else echo "n[0-$((nodes - 1))]"; fi
+}
+
+node_address() # INDEX
+{
+    echo "10.33.$(($1 / 250)).$(($1 % 250 + 1))"
+}
+
+# n consecutive ports nobody listens on, below those the kernel hands out.
+# Someone may take one before we do: `up` then tries again with others.
+free_ports() # COUNT
+{
+    local first port try
+
+    for ((try = 0; try < 50; try++)); do
+        first=$((20000 + SRANDOM % 11000))
+        for ((port = first; port < first + $1; port++)); do
+            ! (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || continue 2
+        done
+        echo "$first"
+        return 0
+    done
+    return 1
+}
+
+config_write() # EXTRA-LINES-FILE PLUGIN, each may be empty
+{
+    local extra=$1 plugin=$2
+
+    mkdir -p "$dir"/{etc,log,run,state,spool,dev,tmp} || return
+    (umask 077 && head -c 128 /dev/urandom >"$dir/munge.key") || return
+    config_devices || return
+    {
+        config_slurm_common
+        config_slurm_nodes || return
+        [ ! "$extra" ] || { echo && cat "$extra"; }
+    } >"$dir/etc/slurm.conf" || return
+    config_gres >"$dir/etc/gres.conf"
+    # no cgroups: the nodes' /sys has none, and the default plugin looks there
+    echo CgroupPlugin=cgroup/v1 >"$dir/etc/cgroup.conf"
+    [ ! "$plugin" ] || echo "optional $plugin" >"$dir/etc/plugstack.conf"
+    config_hosts >"$dir/etc/hosts"
+    config_bashrc >"$dir/etc/bashrc"
+}
+
+# Slurm wants device files and counts any that it can stat.
+config_devices()
+{
+    local i
+
+    for ((i = 0; i < gpus; i++)); do
+        ln -s /dev/null "$dir/dev/gpu$i" || return
+    done
+    for ((i = 0; i < nodes; i++)); do
+        mkdir "$dir/spool/n$i" && mkdir -m 1777 "$dir/tmp/n$i" || return
+    done
+}
+
+config_slurm_common()
+{
+    cat <<END
+ClusterName=$id
+SlurmUser=$(id -un)
+SlurmdUser=$(id -un)
+
+AuthType=auth/munge
+CredType=cred/munge
+# a requeued job waits for its credential to expire: not the usual 2 minutes
+AuthInfo=socket=$dir/run/munge.sock,cred_expire=5
+
+StateSaveLocation=$dir/state
+SlurmdSpoolDir=$dir/spool/%n
+# not /tmp, where the PMIx servers of two nodes may meet
+TmpFS=$dir/tmp/%n
+SlurmctldPidFile=$dir/run/slurmctld.pid
+SlurmdPidFile=$dir/run/slurmd-%n.pid
+SlurmctldLogFile=$dir/log/slurmctld.log
+SlurmdLogFile=$dir/log/slurmd-%n.log
+
+MpiDefault=pmix
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SlurmdParameters=config_overrides
+ReturnToService=2
+
+SlurmctldTimeout=10
+SlurmdTimeout=10
+MessageTimeout=10
+BatchStartTimeout=10
+KillWait=3
+InactiveLimit=0
+MinJobAge=600
+
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerParameters=sched_min_interval=0,sched_interval=1,bf_interval=1,batch_sched_delay=0
+GresTypes=gpu
+
+JobRequeue=1
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=low Nodes=ALL Default=YES PriorityTier=1 PreemptMode=REQUEUE GraceTime=30 MaxTime=INFINITE
+PartitionName=high Nodes=ALL PriorityTier=10 PreemptMode=OFF MaxTime=INFINITE
+
+END
+}
+
+config_slurm_nodes()
+{
+    local shape="CPUs=$cpus RealMemory=1048576"
+    local gres='' host i port
+
+    if [ $((cpus % 2)) -eq 0 ]; then
+        shape+=" Sockets=2 CoresPerSocket=$((cpus / 2)) ThreadsPerCore=1"
+    else
+        shape+=" Sockets=1 CoresPerSocket=$cpus ThreadsPerCore=1"
+    fi
+    [ "$gpus" -eq 0 ] || gres=" Gres=gpu:$gpus"
+    if [ "$mode" = namespaces ]; then
+        echo "SlurmctldHost=head($net_head)"
+        for ((i = 0; i < nodes; i++)); do
+            echo "NodeName=n$i NodeAddr=$(node_address "$i") $shape$gres"
+        done
+        return
+    fi
+    host=$(uname -n)
+    host=${host%%.*}
+    port=$(free_ports $((nodes + 1))) || return
+    echo "SlurmctldHost=$host(127.0.0.1)"
+    echo "SlurmctldPort=$port"
+    for ((i = 0; i < nodes; i++)); do
+        echo "NodeName=n$i NodeHostname=$host NodeAddr=127.0.0.1" \
+            "Port=$((port + 1 + i)) $shape$gres"
+    done
+}
+
+config_gres()
+{
+    echo AutoDetect=off
+    [ "$gpus" -eq 0 ] ||
+        echo "NodeName=$(node_names) Name=gpu File=$dir/dev/gpu[0-$((gpus - 1))]"
+}
+
+config_hosts()
+{
+    local i
+
+    echo 127.0.0.1 localhost
+    echo "$net_head head"
+    for ((i = 0; i < nodes; i++)); do
+        echo "$(node_address "$i") n$i"
+    done
+}
+
+# The user's own, with a hint in the prompt and our programs first.
+config_bashrc()
+{
+    cat <<END
+[ ! -r ~/.bashrc ] || . ~/.bashrc
+PATH=$bindir:\$PATH
+PS1="(dt-sandbox) \$PS1"
+END
+}
