@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* fashion.c - data-parallel training that survives preemption, from the
+ * first line to the last:
+ *
+ *     srun -N2 --ntasks-per-node=2 --dt-gpus fashion --ckpt=ckpt
+ *
+ * Every rank has the whole network and its share of each batch. Gradients
+ * lie in one buffer, one allreduce adds them up, and all ranks take the same
+ * step. Where the training stands is weights, momentum, step, epoch and
+ * position; a checkpoint keeps exactly that, and a requeued job goes on with
+ * the very next sample, also on another number of ranks.
+ *
+ * Beside it: fashion_data (the dataset), fashion_net (the network),
+ * fashion_sampler (who takes which sample), fashion_log, fashion_options. */
+#include "fashion_data.h"
+#include "fashion_log.h"
+#include "fashion_net.h"
+#include "fashion_options.h"
+#include "fashion_sampler.h"
+
+#include <cblas.h>
+#include <dt.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* exit codes, beside 0, 1 and DT_EXIT_REQUEUE */
+#define EXIT_USAGE   64
+#define EXIT_NO_DATA 66
+
+#define KEEP_CHECKPOINTS 3
+#define EVAL_BATCH       256
+
+/* a node's name, in elements that an allgather takes */
+#define NODE_WORDS 16
+union node_name {
+    char text[NODE_WORDS * sizeof(int32_t)];
+    int32_t words[NODE_WORDS];
+};
+
+struct training {
+    struct options opt;
+    struct dataset train, test;
+    struct net net;
+    struct sampler sampler;
+    struct log log;
+    dt_ckpt_t ckpt; /* NULL without --ckpt */
+
+    int64_t step;
+    float *momentum;        /* [nparams] */
+    float *grad;            /* [nparams + 1], the loss rides at the end */
+    float *inputs;          /* [net.max_batch][FASHION_PIXELS] */
+    uint8_t *labels;        /* [net.max_batch] */
+    union node_name *nodes; /* [world size] */
+    double accuracy;        /* percent, of the last evaluation */
+
+    /* what a checkpoint keeps beside the tensors */
+    struct {
+        int64_t epoch, position, seed;
+    } saved;
+    int64_t saved_step; /* -1: none yet */
+    bool save_warned;
+};
+
+static void complain(const char *call, dt_result_t rc)
+{
+    fprintf(stderr, "fashion: %s: %s: %s\n", call, dt_strerror(rc),
+            dt_last_error());
+}
+
+/* A call of libdt failed, and so does this rank. What is wrong with a
+ * checkpoint is the same on all ranks: one line is enough. Returns the exit
+ * code. */
+static int failed(const char *call, dt_result_t rc)
+{
+    if (dt_rank() == 0 || rc <= DT_ERR_PROC_FAILED)
+        fprintf(stderr, "fashion: rank %d: %s: %s: %s\n", dt_rank(), call,
+                dt_strerror(rc), dt_last_error());
+    return EXIT_FAILURE;
+}
+
+/* ---- getting ready ---- */
+
+/* Results repeat bit for bit only if OpenBLAS cuts the work in the same way
+ * each time; and ranks that share a node should not all use all its cores. */
+static void choose_blas_threads(void)
+{
+    if (!getenv("OPENBLAS_NUM_THREADS") && !getenv("OMP_NUM_THREADS"))
+        openblas_set_num_threads(1);
+}
+
+/* All that can go wrong on one rank alone. Returns an exit code, with one
+ * line in why if it is not 0. */
+static int prepare(struct training *t, char *why, size_t size)
+{
+    const struct options *opt = &t->opt;
+    size_t batch = opt->batch > EVAL_BATCH ? opt->batch : EVAL_BATCH;
+
+    if (dataset_load(&t->train, opt->data, "train", why, size) ||
+        dataset_load(&t->test, opt->data, "t10k", why, size))
+        return EXIT_NO_DATA;
+    if (log_open(&t->log, opt->metrics, dt_rank() == 0, opt->quiet,
+                 dt_restart_count())) {
+        snprintf(why, size, "%s: %s", opt->metrics, strerror(errno));
+        return EXIT_FAILURE;
+    }
+    snprintf(why, size, "not enough memory");
+    if (net_create(&t->net, FASHION_PIXELS, opt->hidden, FASHION_CLASSES, batch,
+                   opt->seed) ||
+        sampler_create(&t->sampler, t->train.count, opt->seed))
+        return EXIT_FAILURE;
+    t->momentum = calloc(t->net.nparams, sizeof(float));
+    t->grad = calloc(t->net.nparams + 1, sizeof(float));
+    t->inputs = calloc(batch * FASHION_PIXELS, sizeof(float));
+    t->labels = calloc(batch, 1);
+    t->nodes = calloc((size_t)dt_size(), sizeof *t->nodes);
+    if (!t->momentum || !t->grad || !t->inputs || !t->labels || !t->nodes)
+        return EXIT_FAILURE;
+    return 0;
+}
+
+/* All ranks go on, or all leave with the same exit code, because nobody
+ * should wait for a rank that has no dataset. The first one in trouble
+ * speaks. */
+static int agree(int status, const char *why)
+{
+    int32_t first = status ? dt_rank() * 256 + status : INT32_MAX;
+    dt_result_t rc = dt_allreduce(&first, &first, 1, DT_DTYPE_I32, DT_OP_MIN,
+                                  dt_comm_world(), DT_STREAM_NONE);
+    if (rc)
+        return failed("dt_allreduce", rc);
+    if (first == INT32_MAX)
+        return 0;
+    if (first / 256 == dt_rank())
+        fprintf(stderr, "fashion: rank %d: %s\n", dt_rank(), why);
+    return first % 256;
+}
+
+/* Tell which rank runs on which node. */
+static int log_ranks(struct training *t)
+{
+    union node_name mine = {0};
+    const char *node = getenv("SLURMD_NODENAME");
+    if (node)
+        snprintf(mine.text, sizeof mine.text, "%s", node);
+    else
+        gethostname(mine.text, sizeof mine.text - 1);
+    dt_result_t rc =
+        dt_allgather(mine.words, t->nodes, NODE_WORDS, DT_DTYPE_I32,
+                     dt_comm_world(), DT_STREAM_NONE);
+    if (rc)
+        return failed("dt_allgather", rc);
+    int64_t epoch = t->sampler.epoch;
+    log_event(&t->log, "start", epoch, t->step, dt_size(), "");
+    for (int r = 0; r < dt_size(); r++)
+        log_event(&t->log, "rank", epoch, t->step, r, t->nodes[r].text);
+    return 0;
+}
+
+/* ---- checkpoints ---- */
+
+static dt_result_t add_tensors(struct training *t, const char *prefix,
+                               float *flat)
+{
+    struct net_tensor tensors[NET_TENSORS];
+    dt_result_t rc = DT_SUCCESS;
+    net_tensors(&t->net, flat, tensors);
+    for (size_t i = 0; i < NET_TENSORS && !rc; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s%s", prefix, tensors[i].name);
+        rc = dt_ckpt_add_tensor(t->ckpt, name, tensors[i].data, DT_DTYPE_F32,
+                                tensors[i].ndim, tensors[i].shape,
+                                DT_CKPT_REPLICATED);
+    }
+    return rc;
+}
+
+static dt_result_t open_checkpoints(struct training *t)
+{
+    const int64_t shape[] = {sizeof t->saved / sizeof(int64_t)};
+    dt_result_t rc = dt_ckpt_open(t->opt.ckpt, KEEP_CHECKPOINTS, &t->ckpt);
+    if (!rc)
+        rc = add_tensors(t, "", t->net.params);
+    if (!rc)
+        rc = add_tensors(t, "momentum.", t->momentum);
+    if (!rc)
+        rc = dt_ckpt_add_tensor(t->ckpt, "sampler", &t->saved, DT_DTYPE_I64, 1,
+                                shape, DT_CKPT_REPLICATED);
+    return rc;
+}
+
+/* Go on where the newest checkpoint stands. Only if there is none at all
+ * does the training start from scratch. */
+static int resume(struct training *t)
+{
+    t->saved_step = -1;
+    if (!t->opt.ckpt)
+        return 0;
+    dt_result_t rc = open_checkpoints(t);
+    if (rc)
+        return failed("dt_ckpt_open", rc);
+    rc = dt_ckpt_load(t->ckpt, &t->step);
+    if (rc == DT_ERR_NOT_FOUND)
+        return 0;
+    if (rc)
+        return failed("dt_ckpt_load", rc);
+    if (t->saved.seed != (int64_t)t->opt.seed || t->saved.epoch < 0 ||
+        t->saved.position < 0 || t->saved.position > (int64_t)t->train.count) {
+        if (dt_rank() == 0)
+            fprintf(stderr,
+                    "fashion: the checkpoint in %s is of another training "
+                    "(seed %lld); give --seed=%lld or another --ckpt\n",
+                    t->opt.ckpt, (long long)t->saved.seed,
+                    (long long)t->saved.seed);
+        return EXIT_FAILURE;
+    }
+    sampler_seek(&t->sampler, t->saved.epoch, (size_t)t->saved.position);
+    t->saved_step = t->step;
+    log_result(&t->log, "resumed at step %lld", (long long)t->step);
+    return 0;
+}
+
+/* Save the training as it stands. A full disk does not end it: the last good
+ * checkpoint is still there. Returns an exit code. */
+static int save(struct training *t)
+{
+    if (!t->ckpt || t->saved_step == t->step)
+        return 0;
+    t->saved.epoch = t->sampler.epoch;
+    t->saved.position = (int64_t)t->sampler.position;
+    t->saved.seed = (int64_t)t->opt.seed;
+    dt_result_t rc = dt_ckpt_save(t->ckpt, t->step);
+    if (rc == DT_ERR_NO_SPACE || rc == DT_ERR_IO) {
+        if (!t->save_warned)
+            log_warn(&t->log, "no checkpoint at step %lld: %s: %s",
+                     (long long)t->step, dt_strerror(rc), dt_last_error());
+        t->save_warned = true;
+        return 0;
+    }
+    if (rc)
+        return failed("dt_ckpt_save", rc);
+    t->saved_step = t->step;
+    t->save_warned = false;
+    log_event(&t->log, "checkpoint", t->sampler.epoch, t->step, 0, "");
+    return 0;
+}
+
+/* ---- training ---- */
+
+static void gather(struct training *t, const struct dataset *set, size_t slot,
+                   size_t sample)
+{
+    const uint8_t *pixels = set->images + sample * FASHION_PIXELS;
+    float *to = t->inputs + slot * FASHION_PIXELS;
+    for (size_t i = 0; i < FASHION_PIXELS; i++) /* to mean 0, deviation 1 */
+        to[i] = ((float)pixels[i] / 255 - 0.2860f) / 0.3530f;
+    t->labels[slot] = set->labels[sample];
+}
+
+/* Linear scaling with a warm-up over the first epoch (Goyal et al. 2017),
+ * then a cosine down to zero (Loshchilov, Hutter 2017). Counted in samples,
+ * so the schedule does not depend on the number of ranks. */
+static double learning_rate(const struct training *t)
+{
+    double n = (double)t->train.count;
+    double epoch = (double)t->sampler.epoch + (double)t->sampler.position / n;
+    double scale = 1 + (dt_size() - 1) * fmin(epoch, 1);
+    return t->opt.lr * scale * (1 + cos(M_PI * epoch / (double)t->opt.epochs)) /
+           2;
+}
+
+static void descend(struct training *t, double lr, size_t total)
+{
+    float rate = (float)lr, keep = (float)t->opt.momentum;
+    float scale = 1 / (float)total;
+    for (size_t i = 0; i < t->net.nparams; i++) {
+        t->momentum[i] = keep * t->momentum[i] + scale * t->grad[i];
+        t->net.params[i] -= rate * t->momentum[i];
+    }
+}
+
+/* One batch: everyone's share of the gradient, one allreduce, one step. */
+static int train_step(struct training *t)
+{
+    double lr = learning_rate(t);
+    struct share share =
+        sampler_next(&t->sampler, t->opt.batch, dt_rank(), dt_size());
+    for (size_t i = 0; i < share.count; i++)
+        gather(t, &t->train, i, share.ids[i]);
+
+    float *loss = &t->grad[t->net.nparams];
+    *loss = net_gradient(&t->net, t->inputs, t->labels, share.count, t->grad);
+    dt_result_t rc =
+        dt_allreduce(t->grad, t->grad, t->net.nparams + 1, DT_DTYPE_F32,
+                     DT_OP_SUM, dt_comm_world(), DT_STREAM_NONE);
+    if (rc)
+        return failed("dt_allreduce", rc);
+    if (!isfinite(*loss)) {
+        if (dt_rank() == 0)
+            fprintf(stderr,
+                    "fashion: the loss is not finite at step %lld: give a "
+                    "lower --lr\n",
+                    (long long)t->step);
+        return EXIT_FAILURE;
+    }
+    descend(t, lr, share.total);
+    t->step++;
+    log_step(&t->log, t->sampler.epoch, t->step, *loss, share.total);
+    return 0;
+}
+
+/* Every rank tests its part of the test set. */
+static int evaluate(struct training *t)
+{
+    size_t n = t->test.count, rank = (size_t)dt_rank();
+    size_t size = (size_t)dt_size(), end = n * (rank + 1) / size;
+    int64_t correct = 0;
+    for (size_t at = n * rank / size; at < end;) {
+        size_t count = 0;
+        for (; count < EVAL_BATCH && at < end; count++)
+            gather(t, &t->test, count, at++);
+        correct += (int64_t)net_correct(&t->net, t->inputs, t->labels, count);
+    }
+    dt_result_t rc = dt_allreduce(&correct, &correct, 1, DT_DTYPE_I64,
+                                  DT_OP_SUM, dt_comm_world(), DT_STREAM_NONE);
+    if (rc)
+        return failed("dt_allreduce", rc);
+    t->accuracy = 100.0 * (double)correct / (double)n;
+    return 0;
+}
+
+static int end_epoch(struct training *t)
+{
+    int status = evaluate(t);
+    if (status)
+        return status;
+    int64_t epoch = t->sampler.epoch;
+    log_event(&t->log, "accuracy", epoch, t->step, t->accuracy, "");
+    log_progress(&t->log, "epoch %3lld  step %6lld  accuracy %.2f %%",
+                 (long long)epoch + 1, (long long)t->step, t->accuracy);
+    sampler_seek(&t->sampler, epoch + 1, 0);
+    return 0;
+}
+
+/* Slurm wants the nodes: save, and ask to be requeued. */
+static int leave(struct training *t)
+{
+    int status = save(t);
+    if (status)
+        return status;
+    log_event(&t->log, "preempted", t->sampler.epoch, t->step, DT_EXIT_REQUEUE,
+              "");
+    if (t->saved_step == t->step)
+        log_result(&t->log, "preempted: checkpoint at step %lld, exit %d",
+                   (long long)t->step, DT_EXIT_REQUEUE);
+    else
+        log_result(&t->log,
+                   "preempted: not saved at step %lld, last checkpoint at "
+                   "step %lld, exit %d",
+                   (long long)t->step,
+                   (long long)(t->saved_step < 0 ? 0 : t->saved_step),
+                   DT_EXIT_REQUEUE);
+    return DT_EXIT_REQUEUE;
+}
+
+static int train(struct training *t)
+{
+    while (t->sampler.epoch < t->opt.epochs) {
+        int status = train_step(t);
+        if (!status && t->sampler.position == t->sampler.nsamples)
+            status = end_epoch(t);
+        if (status)
+            return status;
+        if (t->sampler.epoch == t->opt.epochs)
+            break;
+        if (dt_should_exit())
+            return leave(t);
+        if (t->opt.ckpt_every && t->step % t->opt.ckpt_every == 0)
+            status = save(t);
+        if (status)
+            return status;
+    }
+    return save(t);
+}
+
+/* ---- the result ---- */
+
+/* FNV-1a, 64 bits (Fowler, Noll, Vo). */
+static uint64_t digest(const void *data, size_t size)
+{
+    const uint8_t *bytes = data;
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    return hash;
+}
+
+static int write_weights(const struct training *t)
+{
+    const char *path = t->opt.save_weights;
+    FILE *file = fopen(path, "we");
+    bool good = file && fwrite(t->net.params, sizeof(float), t->net.nparams,
+                               file) == t->net.nparams;
+    int error = errno;
+    if (file && fclose(file) && good) {
+        good = false;
+        error = errno;
+    }
+    if (!good)
+        fprintf(stderr, "fashion: %s: %s\n", path, strerror(error));
+    return good ? 0 : EXIT_FAILURE;
+}
+
+static int finish(struct training *t)
+{
+    int status = evaluate(t);
+    if (status)
+        return status;
+    log_event(&t->log, "finished", t->sampler.epoch, t->step, t->accuracy, "");
+    log_result(&t->log, "weights %016llx after %lld steps",
+               (unsigned long long)digest(t->net.params,
+                                          t->net.nparams * sizeof(float)),
+               (long long)t->step);
+    log_result(&t->log, "accuracy %.2f %%", t->accuracy);
+    if (dt_rank() == 0 && t->opt.save_weights)
+        status = write_weights(t);
+    return status;
+}
+
+static int run(struct training *t)
+{
+    char why[4608];
+    choose_blas_threads();
+    int status = agree(prepare(t, why, sizeof why), why);
+    if (!status)
+        status = resume(t);
+    if (!status)
+        status = log_ranks(t);
+    if (!status)
+        status = train(t);
+    if (!status)
+        status = finish(t);
+    return status;
+}
+
+static void destroy(struct training *t)
+{
+    dt_ckpt_close(t->ckpt);
+    log_close(&t->log);
+    sampler_destroy(&t->sampler);
+    net_destroy(&t->net);
+    dataset_destroy(&t->train);
+    dataset_destroy(&t->test);
+    free(t->momentum);
+    free(t->grad);
+    free(t->inputs);
+    free(t->labels);
+    free(t->nodes);
+}
+
+int main(int argc, char **argv)
+{
+    struct training t = {0};
+    char why[4608];
+    int status = 0;
+
+    dt_should_exit(); /* a notice that comes early is not missed */
+    dt_result_t rc = dt_init();
+    if (rc) {
+        complain("dt_init", rc);
+        return EXIT_FAILURE;
+    }
+    if (options_parse(&t.opt, argc, argv, why, sizeof why)) {
+        if (dt_rank() == 0)
+            fprintf(stderr, "fashion: %s\n", why);
+        status = EXIT_USAGE;
+    } else if (t.opt.help) {
+        if (dt_rank() == 0)
+            options_help(stdout);
+    } else {
+        status = run(&t);
+    }
+    destroy(&t);
+    rc = dt_finalize();
+    if (rc && !status) {
+        complain("dt_finalize", rc);
+        status = EXIT_FAILURE;
+    }
+    return status;
+}
