@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the slurm-dt developers
+# peer.sh - what the tests of other people's programs share, to be sourced:
+#   need_command CMD, need_module NAME   or the test says SKIP
+#   peer_up                              a sandbox; sets address, interface
+#   peer SRUN_ARG... CMD ARG...          four tasks on two nodes, with GPUs
+#   free_port                            prints one
+# shellcheck shell=bash
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck source=tests/lib/tap.sh
+. "$top/tests/lib/tap.sh"
+python=/usr/bin/python3 # the distribution's, which has its modules
+
+need_command()
+{
+    command -v "$1" >/dev/null || skip_all "$1 is not installed"
+}
+
+need_module()
+{
+    "$python" -c "import $1" 2>/dev/null ||
+        skip_all "$python has no module $1"
+}
+
+peer_up()
+{
+    # shellcheck source=tests/lib/cluster.sh
+    . "$top/tests/lib/cluster.sh"
+    # shellcheck disable=SC2119
+    cluster_up
+    SB_TIMEOUT=120
+    # nodes with a network of their own, or processes that share this host's
+    address=$(sb scontrol show node n0 | grep -o 'NodeAddr=[^ ]*')
+    address=${address#NodeAddr=} interface=eth0
+    [ "${address%%.*}" != 127 ] || interface=lo
+    unset PYTHONPATH PYTHONHOME
+    export OMP_NUM_THREADS=1
+    # Open MPI believes that nodes of one machine share memory
+    export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self
+    export OMPI_MCA_btl_tcp_if_include=$interface
+    export GLOO_SOCKET_IFNAME=$interface
+}
+
+peer()
+{
+    sb srun -N2 --ntasks-per-node=2 --gpus-per-node=4 --dt-gpus=rotate "$@"
+}
+
+free_port()
+{
+    "$python" -c 'import socket; s = socket.socket(); s.bind(("", 0))
+print(s.getsockname()[1])'
+}
