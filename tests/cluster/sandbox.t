@@ -49,6 +49,7 @@ is "so is an unknown one" "$(status dts upp)" 64
 is "so is an unknown option" "$(status dts up --gpu=4)" 64
 is "so are no nodes" "$(status dts up -N 0)" 64
 is "so is a command's missing value" "$(status dts status --dir)" 64
+is "an option is no value" "$(status dts up --dir --cpus)" 64
 is "so is exec without a command" "$(status dts exec)" 64
 like "help says what there is" "$(dts --help)" '^  exec CMD ARG'
 like "--version" "$(dts --version)" '^dt-sandbox .*[0-9]\.[0-9]'
@@ -222,8 +223,48 @@ ok "down after the head was killed, a job running" \
 is "leaves nothing" "$(left)" ""
 
 cluster_up -N 1 --plugin none 2>/dev/null
-rm -r "$cluster_dir"
+# shellcheck disable=SC2016 # for the inner shell
+like "up from inside one whose files are removed is refused" "$(sb sh -c \
+    'rm -r "$2"; "$1" up --plugin none; echo survived' sh "$dt_sandbox" \
+    "$cluster_dir" 2>&1 | tr '\n' ' ')" 'leave it first.*survived'
 ok "down after its files were removed" dts down --dir "$cluster_dir"
+is "leaves nothing" "$(left)" ""
+
+cluster_up -N 1 --plugin none 2>/dev/null
+rm -r "$cluster_dir"
+cluster_up -N 1 --plugin none 2>/dev/null
+is "up after its files were removed ends the old one" \
+    "$(pids_of slurmctld | wc -l)" 1
+# as if the files had gone and another up had just begun
+rm -r "$cluster_dir" && mkdir "$cluster_dir" && : >"$cluster_dir/.dt-sandbox"
+ok "down where the marker is another's" dts down --dir "$cluster_dir"
+is "leaves nothing" "$(left)" ""
+
+cluster_up -N 1 --plugin none 2>/dev/null
+dts down --dir "$cluster_dir" 2>"$cluster_share/down1" &
+dts down --dir "$cluster_dir" 2>"$cluster_share/down2" &
+wait -n; first=$?; wait -n
+is "two down at once succeed" "$((first + $?))" 0
+is "and say so" "$(cat "$cluster_share"/down[12] |
+    grep -c -e 'is gone$' -e 'nothing to take down$')" 2
+is "leaves nothing" "$(left)" ""
+
+cluster_up -N 1 --plugin none 2>/dev/null
+read -r head _ <"$cluster_dir/run/head"
+"$dt_sandbox" down --dir "$cluster_dir" 2>/dev/null &
+down=$!
+wait_for 20 test ! -e "/proc/$head"
+kill -TERM "$down" 2>/dev/null
+wait "$down"
+is "down finishes what it has begun, whatever the signal" "$?" 0
+is "leaves nothing" "$(left)" ""
+
+like "what is no plugin is refused" \
+    "$(dts up --dir "$cluster_dir" --plugin /etc/passwd 2>&1)" \
+    '^dt-sandbox: --plugin /etc/passwd is no SPANK plugin'
+echo nonsense >"$cluster_share/conf"
+like "so is a line that slurm.conf does not take" "$(dts up \
+    --dir "$cluster_dir" --conf "$cluster_share/conf" 2>&1)" 'nonsense'
 is "leaves nothing" "$(left)" ""
 
 for seconds in 0.02 0.05 0.1 0.15 0.2 0.3 0.4; do

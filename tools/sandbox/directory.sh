@@ -17,9 +17,13 @@ dir_set()
     local parent
 
     dir=${opt_dir:-${DT_SANDBOX_DIR:-$(dir_default)}}
-    parent=$(cd -P -- "$(dirname -- "$dir")" 2>/dev/null && pwd) ||
+    case $dir/ in
+    */./ | */../ | //) dir=$(realpath -m -- "$dir") ;;
+    esac
+    parent=$(realpath -e -- "$(dirname -- "$dir")/." 2>/dev/null) ||
         die "$dir: its parent directory does not exist"
     dir=${parent%/}/$(basename -- "$dir")
+    [ "$dir" != // ] || dir=/
     case $dir in
     *[!A-Za-z0-9._+@/-]*)
         die "$dir: Slurm takes only letters, digits and . _ + @ - in --dir" ;;
@@ -27,7 +31,7 @@ dir_set()
     # the longest socket in it: spool/n99/stepd.slurm.pmix.JOBID.STEPID
     [ ${#dir} -le 56 ] ||
         die "$dir: too long for sockets in it, 56 bytes are the limit"
-    marker=$dir/.dt-sandbox
+    marker=${dir%/}/.dt-sandbox
 }
 
 # Refuse a directory that is not ours to touch.
@@ -39,18 +43,47 @@ dir_check()
     [ -e "$dir" ] || return 0
     [ -d "$dir" ] || die "$dir is not a directory"
     [ -O "$dir" ] || die "$dir belongs to $(stat -c %U "$dir"), not to you"
-    entries=$(ls -A "$dir")
+    [ ! -f "$marker" ] || return 0
+    # an "up" may make it a sandbox while we look
+    entries=$(ls -A "$dir" 2>/dev/null)
     [ ! "$entries" ] || [ -f "$marker" ] ||
         die "$dir is not empty and not a sandbox: it is left alone"
 }
 
-# Take the lock; it is free again when this process ends.
+# Take the lock; it is free again when this process ends. Fails if a "down"
+# removed the marker meanwhile.
 dir_lock() # FLOCK-OPTION...
 {
-    { exec {lock}>>"$marker"; } 2>/dev/null || die "$dir is not writable"
+    if ! { exec {lock}>>"$marker"; } 2>/dev/null; then
+        [ ! -d "$dir" ] || die "$dir is not writable"
+        return 1
+    fi
     flock "$@" "$lock" || die "another dt-sandbox is at work in $dir"
-    [ "$marker" -ef "/proc/self/fd/$lock" ] ||
+    [ ! "$marker" -ef "/proc/self/fd/$lock" ] || return 0
+    exec {lock}>&-
+    lock=''
+    [ ! -f "$marker" ] ||
         die "another dt-sandbox was at work in $dir: try again"
+    return 1
+}
+
+# End the processes of sandbox ID and of all that say they run in our
+# directory: someone may have removed the files of one that runs.
+dir_end() # ID, may be empty
+{
+    local sandbox=$1 own round
+
+    own=$(process_id_in /proc/$$/environ)
+    for ((round = 0; round < 20; round++)); do
+        [ "$sandbox" ] || sandbox=$(process_id_of "$dir")
+        [ "$sandbox" ] || return 0
+        [ "$sandbox" != "$own" ] ||
+            die "from inside the sandbox, this would end your shell:" \
+                "leave it first"
+        process_end "$sandbox" || break
+        sandbox=''
+    done
+    die "some processes do not end:" "$(process_list "$sandbox" | tr '\n' ' ')"
 }
 
 # Remove what config_write made; the lock must be held.

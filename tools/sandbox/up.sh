@@ -10,13 +10,15 @@ cmd_up()
     local try
 
     umask 022
+    programs_check
+    id -un >/dev/null 2>&1 ||
+        die "user $EUID has no name (getent passwd $EUID); Slurm needs one"
     plugin_find
     share_check
     [ ! "$opt_conf" ] || [ -r "$opt_conf" ] ||
         die_usage "--conf $opt_conf: no such file, or not readable"
     up_claim
     mode_choose
-    programs_check
     # Root's slurmd runs a job as its owner. A user's runs any job as that
     # user, so nobody else may reach munge's socket.
     [ "$EUID" -ne 0 ] || chmod 755 "$dir"
@@ -28,12 +30,13 @@ cmd_up()
         config_write "$opt_conf" "$opt_plugin" || exit 1
         shared_list >"$dir/run/shared"
         pmix_check
+        plugin_check
         head_start
         if head_wait; then
             pmix_check_loaded
             trap '' INT TERM HUP
             trap - EXIT
-            say "$nodes nodes are idle; type:" \
+            say "$(count "$nodes" "node is" "nodes are") idle; type:" \
                 "dt-sandbox shell${opt_dir:+ --dir $dir}"
             return
         fi
@@ -48,23 +51,27 @@ cmd_up()
 # Make the directory ours, or leave. From here on up_undo leaves nothing.
 up_claim()
 {
+    local reason
+
     claimed='' made='' lock='' starter=''
     trap up_undo EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
     trap 'exit 129' HUP
     dir_check
-    [ -d "$dir" ] || { mkdir -m 700 "$dir" && made=1; } 2>/dev/null
-    [ -d "$dir" ] || die "$dir cannot be made"
-    dir_check
-    dir_lock -n
-    if sandbox_load; then
-        ! head_find ||
-            die "a sandbox runs in $dir already; type: dt-sandbox status"
-        say "removing the remains of a dead sandbox in $dir"
-        process_end "$id" || die "its processes do not end"
+    if [ ! -d "$dir" ]; then
+        made=1 # first: the signal may come right after mkdir
+        reason=$(mkdir -m 700 "$dir" 2>&1) || [ -d "$dir" ] ||
+            die "$dir cannot be made: ${reason##*: }"
     fi
-    claimed=1
+    dir_check
+    dir_lock -n || die "another dt-sandbox was at work in $dir: try again"
+    ! sandbox_load || ! head_find ||
+        die "a sandbox runs in $dir already; type: dt-sandbox status"
+    [ ! "$id" ] && [ ! "$(process_id_of "$dir")" ] ||
+        say "removing the remains of another sandbox in $dir"
+    dir_end "$id"
+    id='' claimed=1
 }
 
 up_undo()
@@ -143,11 +150,30 @@ programs_check()
     program_check setsid util-linux
 }
 
-# Is the plugin there?
+# Does srun take the configuration, and is the plugin there?
 pmix_check()
 {
-    SLURM_CONF=$dir/etc/slurm.conf srun --mpi=list 2>&1 | grep -qw pmix ||
-        pmix_missing "is missing"
+    local list
+
+    list=$(SLURM_CONF=$dir/etc/slurm.conf srun --mpi=list 2>&1)
+    case $list in
+    *'types are'*) ;;
+    *) die "${list%%$'\n'*}" ;;
+    esac
+    grep -qw pmix <<<"$list" || pmix_missing "is missing"
+}
+
+# An optional plugin that cannot be loaded is skipped without a word.
+plugin_check()
+{
+    local plugstack=$dir/etc/plugstack.conf reason
+
+    [ "$opt_plugin" ] || return 0
+    echo "required $opt_plugin" >"$plugstack"
+    reason=$(SLURM_CONF=$dir/etc/slurm.conf srun --mpi=list 2>&1) ||
+        die "--plugin $opt_plugin is no SPANK plugin: ${reason%%$'
+'*}"
+    echo "optional $opt_plugin" >"$plugstack"
 }
 
 # Did slurmd load it? It opens the PMIx library itself, by the name that only
