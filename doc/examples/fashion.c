@@ -3,7 +3,8 @@
 /* fashion.c - data-parallel training that survives preemption, from the
  * first line to the last:
  *
- *     srun -N2 --ntasks-per-node=2 --dt-gpus fashion --ckpt=ckpt
+ *     srun -N2 --ntasks-per-node=2 --dt-gpus \
+ *         PREFIX/libexec/slurm-dt/examples/fashion --ckpt=ckpt
  *
  * Every rank has the whole network and its share of each batch. Gradients
  * lie in one buffer, one allreduce adds them up, and all ranks take the same
@@ -92,6 +93,13 @@ static void choose_blas_threads(void)
         openblas_set_num_threads(1);
 }
 
+/* What is in the file stays. */
+static bool writable(const char *path)
+{
+    FILE *file = fopen(path, "ae");
+    return file && fclose(file) == 0;
+}
+
 /* All that can go wrong on one rank alone. Returns an exit code, with one
  * line in why if it is not 0. */
 static int prepare(struct training *t, char *why, size_t size)
@@ -105,6 +113,10 @@ static int prepare(struct training *t, char *why, size_t size)
     if (log_open(&t->log, opt->metrics, dt_rank() == 0, opt->quiet,
                  dt_restart_count())) {
         snprintf(why, size, "%s: %s", opt->metrics, strerror(errno));
+        return EXIT_FAILURE;
+    }
+    if (dt_rank() == 0 && opt->save_weights && !writable(opt->save_weights)) {
+        snprintf(why, size, "%s: %s", opt->save_weights, strerror(errno));
         return EXIT_FAILURE;
     }
     snprintf(why, size, "not enough memory");
@@ -356,12 +368,16 @@ static int leave(struct training *t)
     if (t->saved_step == t->step)
         log_result(&t->log, "preempted: checkpoint at step %lld, exit %d",
                    (long long)t->step, DT_EXIT_REQUEUE);
+    else if (t->saved_step < 0)
+        log_result(&t->log,
+                   "preempted: not saved at step %lld, no checkpoint, "
+                   "exit %d",
+                   (long long)t->step, DT_EXIT_REQUEUE);
     else
         log_result(&t->log,
                    "preempted: not saved at step %lld, last checkpoint at "
                    "step %lld, exit %d",
-                   (long long)t->step,
-                   (long long)(t->saved_step < 0 ? 0 : t->saved_step),
+                   (long long)t->step, (long long)t->saved_step,
                    DT_EXIT_REQUEUE);
     return DT_EXIT_REQUEUE;
 }
@@ -383,6 +399,7 @@ static int train(struct training *t)
         if (status)
             return status;
     }
+    t->save_warned = false; /* that the last one failed is worth a line */
     return save(t);
 }
 

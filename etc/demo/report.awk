@@ -272,8 +272,8 @@ function timeline(    i, r, n, t, y, height)
         "<span class=\"key waiting\"></span>training waits in the queue " \
         "<span class=\"key urgent\"></span>urgent job, high priority " \
         "<span class=\"key reference\"></span>reference</p>"
-    printf "<svg viewBox=\"0 0 900 %d\" role=\"img\" " \
-        "aria-label=\"timeline\">\n", height
+    printf "<div class=\"wide\"><svg viewBox=\"0 0 900 %d\" " \
+        "role=\"img\" class=\"timeline\" aria-label=\"timeline\">\n", height
     y = nnodes * 36 + 36 + 10
     t = tick_step(time_end, 12)
     for (i = 0; i * t <= time_end; i++) {
@@ -302,7 +302,7 @@ function timeline(    i, r, n, t, y, height)
         bar(r + 1, urgent["start"], urgent["end"], "urgent", "urgent",
             sprintf("urgent job on %s: %.1f s to %.1f s", node_name[r],
                 urgent["start"], urgent["end"]))
-    print "</svg>"
+    print "</svg></div>"
 }
 
 # ---- tables ----
@@ -371,17 +371,19 @@ function style()
     print ".tile b { display: block; font-size: 1.35rem; }"
     print ".tile span { color: var(--soft); font-size: .9rem; }"
     print ".charts { display: grid; gap: 1.2rem;"
-    print "  grid-template-columns: repeat(auto-fit, minmax(22rem, 1fr)); }"
+    print "  grid-template-columns:"
+    print "    repeat(auto-fit, minmax(min(22rem, 100%), 1fr)); }"
     print "figure { margin: 0; } figcaption { font-weight: 600;"
     print "  font-size: .92rem; } svg { width: 100%; height: auto;"
     print "  display: block; } svg text { fill: var(--fg);"
     print "  font: 12px system-ui, sans-serif; }"
     print "svg .tick { fill: var(--soft); font-size: 11px; }"
-    print "svg .row { font-size: 13px; }"
+    print "svg .row { font-size: 13px; } .timeline { min-width: 46rem; }"
     print "svg .bartext { fill: #fff; font-size: 11.5px; }"
     print "@media (prefers-color-scheme: dark) {"
     print "  svg .bartext { fill: #0d1117; } }"
-    print "svg .reference + .bartext { fill: var(--fg); }"
+    print "svg .reference + .bartext, svg .waiting + .bartext {"
+    print "  fill: var(--fg); }"
     print "svg .marktext { fill: var(--mark); }"
     print ".grid { stroke: var(--rule); } .axis { stroke: var(--soft); }"
     print ".mark { stroke: var(--mark); stroke-width: 1.5;"

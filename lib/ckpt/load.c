@@ -64,9 +64,11 @@ static dt_result_t unopened(struct dt_error *err, const char *name)
     switch (why) {
     case ENOENT:
         return dt_error_set(err, DT_ERR_CORRUPT, "%s: is missing", name);
+    case ENOTDIR:
+        return dt_error_set(err, DT_ERR_CORRUPT, "%s: is not a directory",
+                            name);
     case EINVAL:
     case ELOOP:
-    case ENOTDIR:
     case ENXIO:
         return dt_error_set(err, DT_ERR_CORRUPT, "%s: is not a file", name);
     case EIO:
@@ -480,9 +482,12 @@ static dt_result_t try_next(struct dt_ckpt *ckpt, struct candidates *list,
     *again = alive && rc == DT_ERR_CORRUPT;
     if (*again && ckpt->rank == 0)
         skip(list, proposal.name, &why);
-    return dt_error_set(
-        err, rc, "checkpoint %s in %s%s: %s", proposal.name, ckpt->dir,
-        rc == DT_ERR_MISMATCH ? " is of another program" : "", why.text);
+    return dt_error_set(err, rc, "checkpoint %s in %s: %s%s", proposal.name,
+                        ckpt->dir, why.text,
+                        rc == DT_ERR_MISMATCH
+                            ? ": start the program with the options it was "
+                              "saved with, or give another directory"
+                            : "");
 }
 
 dt_result_t dt_ckpt_do_load(struct dt_ckpt *ckpt, int64_t *step,

@@ -125,6 +125,12 @@ is "the digest of its weights is that of the undisturbed one" \
     "$(digest_of preempted/log)" "$(digest_of reference/log)"
 ok "and so is every bit" cmp preempted/w reference/w
 
+mkdir again
+ok "a bad path for the weights" \
+    grep -q 'again: Is a directory' <<<"$(in_step --data=data \
+        --save-weights=again --ckpt=again/ckpt)"
+ok "is found before the training" test ! -e again/ckpt
+
 # ---- cancelled is not preempted ----
 #
 # scancel sends SIGTERM to the tasks as a preemption does, but also to the
@@ -152,6 +158,8 @@ like "it resumed at its last step" "$out" "^resumed at step $steps\$"
 out=$(in_step --data=data --hidden=32 --ckpt=reference/ckpt)
 like "a checkpoint of another model: refused" "$out" \
     '^fashion: rank 0: dt_ckpt_load: '
+like "with the cure" "$out" \
+    'tensor .* there and .* in the program: start the program with'
 is "in one line of fashion's" "$(grep -c ^fashion: <<<"$out")" 1
 like "with exit code 1" "$out" '^rc 1$'
 out=$(in_step --data=data --seed=9 --ckpt=reference/ckpt)

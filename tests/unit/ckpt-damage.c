@@ -119,6 +119,20 @@ static void replace_by_link(const char *path)
     free(target);
 }
 
+/* path ends in a slash: the checkpoint itself */
+static void replace_by_file(const char *path)
+{
+    char *file = NULL, *target = NULL;
+    if (asprintf(&file, "%.*s", (int)strlen(path) - 1, path) < 0 ||
+        asprintf(&target, "%s.moved", file) < 0 || rename(file, target))
+        abort();
+    FILE *made = fopen(file, "w");
+    if (!made || fclose(made))
+        abort();
+    free(file);
+    free(target);
+}
+
 static const struct {
     const char *what;
     void (*harm)(const char *path);
@@ -136,6 +150,8 @@ static const struct {
     {"a directory for a file", replace_by_directory, RANK_1,
      RANK_1 ": is not a file"},
     {"a link for a file", replace_by_link, RANK_0, RANK_0 ": is not a file"},
+    {"a file for a checkpoint", replace_by_file, "",
+     NEWEST ": is not a directory"},
     {"a missing manifest", remove_it, "manifest.json",
      "manifest.json: is missing"},
     {"an empty manifest", empty, "manifest.json",
