@@ -96,8 +96,10 @@ const char *dt_option_help(void)
 {
     return "--dt-gpus=[verbose,]<type> gives each task its own GPUs among "
            "those Slurm granted:\n"
-           "  auto    it sees all of the node, device index i suits local "
-           "rank i (default)\n"
+           "  auto    it sees all of the node, device index i is one of local "
+           "rank i's\n"
+           "          (default; as granted where the node has more tasks than "
+           "GPUs)\n"
            "  rotate  it sees all of the node, its own first\n"
            "  single  it sees its own only\n"
            "  <n>     it sees its own only, n of them\n"

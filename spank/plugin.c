@@ -18,7 +18,16 @@ int slurm_spank_init_failure_mode = ESPANK_JOB_FAILURE; /* never the node */
 #include "spank_dt.h"
 
 /* The only state of the plugin: Slurm's option callback passes no pointer. */
-static struct spank_dt dt;
+static struct spank_dt dt = {.option = {.type = DT_OPTION_NONE}};
+
+/* plugstack.conf may name the plugin twice. Slurm then calls each hook once per
+ * line, on this same state; what is not to be done twice asks here. */
+static bool again(bool *done)
+{
+    bool before = *done;
+    *done = true;
+    return before;
+}
 
 static int on_option(int val, const char *text, int remote)
 {
@@ -49,13 +58,14 @@ int slurm_spank_init(spank_t spank, int argc, char *argv[])
     if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR &&
         context != S_CTX_REMOTE)
         return 0;
-    dt = (struct spank_dt){.option = {.type = DT_OPTION_NONE}};
     if (argc > 0)
         dt_error_set(&dt.bad_argument, DT_ERR_INVALID_ARG,
                      "plugstack.conf: unknown argument \"%.64s\" of "
                      "spank_dt.so: expected none, ask the administrator to "
                      "remove it",
                      argv[0]);
+    if (again(&dt.loaded))
+        return 0;
     register_option(spank);
     if (context == S_CTX_LOCAL)
         dt_local_init(&dt);
@@ -79,7 +89,8 @@ int slurm_spank_local_user_init(spank_t spank, int argc, char *argv[])
 {
     (void)argc;
     (void)argv;
-    dt_local_user_init(spank, &dt);
+    if (!again(&dt.local_user_done))
+        dt_local_user_init(spank, &dt);
     return 0;
 }
 
@@ -96,7 +107,7 @@ int slurm_spank_task_init(spank_t spank, int argc, char *argv[])
 {
     (void)argc;
     (void)argv;
-    if (spank_context() == S_CTX_REMOTE)
+    if (spank_context() == S_CTX_REMOTE && !again(&dt.task_done))
         dt_remote_task_init(spank, &dt);
     return 0;
 }

@@ -54,13 +54,27 @@ void dt_remote_option(struct spank_dt *dt, const char *text)
     dt->option = option;
 }
 
+/* true if the step has GPUs that Slurm does not name to its tasks. Either
+ * variable alone may come from the job around the step. */
+static bool withheld(char *const *env)
+{
+    const char *gpus = dt_table_getenv(env, "SLURM_GPUS_ON_NODE");
+    const char *bind = dt_table_getenv(env, "SLURMD_TRES_BIND");
+    return gpus && bind && strstr(bind, "gpu:none");
+}
+
 /* The GPUs of env. Without SLURM_STEP_GPUS, CUDA_VISIBLE_DEVICES may be one
  * that the user had before. */
 static dt_result_t granted_gpus(char *const *env, struct dt_devices *devices,
                                 struct dt_error *err)
 {
     const char *list = NULL;
-    if (dt_table_getenv(env, "SLURM_STEP_GPUS"))
+    bool named = dt_table_getenv(env, "SLURM_STEP_GPUS");
+    if (!named && withheld(env))
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "with --gpu-bind=none, Slurm names no GPU to the "
+                            "tasks: leave --gpu-bind out");
+    if (named)
         for (size_t i = 0; i < NVISIBLE && !list; i++)
             list = dt_table_getenv(env, visible[i]);
     return dt_devices_split(list, devices, err);

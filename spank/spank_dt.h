@@ -13,6 +13,8 @@
 #include "option.h"
 
 struct spank_dt {
+    bool loaded, local_user_done, task_done; /* hooks that ran */
+
     bool given;              /* the option, even as none */
     struct dt_option option; /* DT_OPTION_NONE until it is given */
     struct dt_error bad_option;

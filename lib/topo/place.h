@@ -10,7 +10,7 @@
 #define DT_PLACE_MAX_GPUS 64
 
 enum dt_place_policy {
-    DT_PLACE_AUTO,   /* all GPUs, device index i suits local rank i */
+    DT_PLACE_AUTO,   /* all GPUs, those of local rank i at device index i */
     DT_PLACE_ROTATE, /* all GPUs, the task's own first */
     DT_PLACE_SINGLE, /* only its own */
     DT_PLACE_COUNT,  /* only its own, count of them */
@@ -32,8 +32,8 @@ struct dt_place_task {
 /* Place one task, 0 <= task < ntasks. Each call sees the same whole, so tasks
  * agree without talking. Own GPUs: the granted ones cut evenly and
  * contiguously, larger shares first; with more tasks than GPUs, task i owns
- * GPU i*ngpus/ntasks. Error INVALID_ARG: no GPU, more than
- * DT_PLACE_MAX_GPUS, or more asked for than granted. */
+ * GPU i*ngpus/ntasks, and AUTO leaves the GPUs in order. Error INVALID_ARG: no
+ * GPU, more than DT_PLACE_MAX_GPUS, or more asked for than granted. */
 dt_result_t dt_place(const struct dt_place_request *request, size_t task,
                      struct dt_place_task *placed, struct dt_error *err);
 

@@ -139,6 +139,11 @@ like 'more asked for than bound to the task' \
 'granted 1: ask Slurm for more, or --dt-gpus for fewer$'
 fails 'a value put past srun' 1 "--dt-gpus=evil: $syntax" \
     env _SLURM_SPANK_OPTION_dt_dt_gpus=evil srun -Q -w n0 -n2 true
+fails 'GPUs that Slurm does not name' 1 '--dt-gpus=auto: node n0: with '\
+'--gpu-bind=none, Slurm names no GPU to the tasks: leave --gpu-bind out' \
+    srun -Q -w n0 -n2 --gpus-per-node=4 --gpu-bind=none --dt-gpus true
+fails 'no GPU to bind' 1 '--dt-gpus=auto: node n0: Slurm granted no GPU .*' \
+    srun -Q -w n0 -n2 --gpu-bind=none --dt-gpus true
 is 'the nodes are as they were' "$(nodes)" '2 idle'
 
 # ---- the administrator's mistakes
@@ -165,6 +170,29 @@ fails 'a wrong plugin argument on the nodes' 1 "node n0: $argument" \
 echo "required ${with_plugin#optional }" >"$plugstack"
 fails 'the plugin as required' 1 '--dt-gpus=auto: node n0: Slurm granted no .*' \
     srun -Q -w n0 -n2 --dt-gpus true
+printf '%s\n' "$with_plugin" "$with_plugin" >"$plugstack"
+cat >"$cluster_share/twice" <<'END'
+echo "$SLURM_LOCALID owns $DT_GPUS sees $CUDA_VISIBLE_DEVICES"
+END
+is 'the plugin named twice: as if once' \
+    "$(sb srun -Q -w n0 -n2 --gpus-per-node=4 --dt-gpus=verbose,rotate \
+        bash "$cluster_share/twice" 2>&1 | sort)" \
+    '0 owns 0,1 sees 0,1,2,3
+1 owns 2,3 sees 2,3,0,1
+dt:    0  n0        0  0,1              0,1,2,3
+dt:    1  n0        1  2,3              2,3,0,1
+dt: rank  node  local  gpus             sees'
+is 'the plugin named twice, a variable' \
+    "$(sb env SLURM_DT_GPUS=single srun -Q -w n0 -n2 --gpus-per-node=4 \
+        bash "$cluster_share/twice" 2>&1 | sort)" \
+    '0 owns 0,1 sees 0,1
+1 owns 2,3 sees 2,3'
+fails 'the plugin named twice, no GPU granted' 1 \
+    '--dt-gpus=auto: node n0: Slurm granted no GPU .*' \
+    srun -Q -w n0 -n2 --dt-gpus true
+printf '%s\n' "$with_plugin" "$with_plugin colour=red" >"$plugstack"
+fails 'the plugin named twice, a wrong argument the second time' 255 \
+    "$argument" srun -Q -w n0 -n2 --gpus-per-node=4 --dt-gpus true
 echo "optional $cluster_share/not-there.so" >"$plugstack"
 ok 'the plugin is gone: jobs that do not ask run' sb srun -Q -N2 true
 echo "$with_plugin" >"$plugstack"

@@ -74,7 +74,7 @@ static bool is_sound(enum dt_place_policy policy, size_t ngpus, size_t ntasks)
         }
         if (!placed.nown || placed.nvisible != (all ? ngpus : placed.nown))
             return false;
-        /* index i suits local rank i; or the own ones come first */
+        /* index i is one of local rank i's; or the own ones come first */
         if (policy == DT_PLACE_AUTO && ntasks <= ngpus &&
             placed.visible[task] != placed.own[0])
             return false;
