@@ -44,12 +44,13 @@ dt_result_t dt_finalize(void)
                              &err);
     struct dt_world *world = world_comm->world;
     dt_result_t rc = DT_SUCCESS;
-    while (rc == DT_SUCCESS && world_comm->active)
-        rc = dt_comm_wait(world_comm, world_comm->active, &err);
-    if (rc == DT_SUCCESS && world->failure == DT_SUCCESS)
-        rc = dt_barrier(world_comm, DT_STREAM_NONE);
-    else
-        rc = DT_SUCCESS; /* nobody is waited for, as promised */
+    if (world->failure == DT_SUCCESS) { /* else nobody is waited for */
+        while (rc == DT_SUCCESS && world_comm->active)
+            rc = dt_api_return(
+                dt_comm_wait(world_comm, world_comm->active, &err), &err);
+        if (rc == DT_SUCCESS)
+            rc = dt_barrier(world_comm, DT_STREAM_NONE);
+    }
     dt_notice_disarm();
     dt_world_close(world);
     dt_comm_close(world_comm);

@@ -106,7 +106,8 @@ dt_result_t dt_init(void);
 /* Leave the job: requests still open are completed, then a barrier, then
  * everything is given back, requests and communicators too. Collective. After
  * PROC_FAILED or TIMED_OUT it does not wait for anybody. A second dt_init() is
- * not possible. Errors: NOT_INITIALIZED; those of the barrier. */
+ * not possible. Errors: NOT_INITIALIZED; those of the requests and the
+ * barrier, with everything given back all the same. */
 dt_result_t dt_finalize(void);
 
 /* Who am I. Node means what Slurm calls a node. Local rank and local size

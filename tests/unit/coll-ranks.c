@@ -341,6 +341,18 @@ static void open_end(void)
         expect(false, "iallreduce", 5000, 0, 0);
 }
 
+/* The last rank dies; the others learn of it in dt_finalize at the latest. */
+static void lose_open(void)
+{
+    static float big[2000000];
+    dt_request_t request = NULL;
+    dt_iallreduce(big, big, 2000000, DT_DTYPE_F32, DT_OP_SUM, dt_comm_world(),
+                  DT_STREAM_NONE, &request);
+    if (dt_rank() == dt_size() - 1)
+        raise(SIGKILL);
+    expect(dt_finalize() == DT_ERR_PROC_FAILED, "finalize", 0, 0, 0);
+}
+
 /* One rank gets its notice in step 5; all must see it in the same step. */
 static void notice(void)
 {
@@ -381,6 +393,10 @@ int main(int argc, char **argv)
     }
     if (!strcmp(mode, "amid")) {
         lose_amid();
+        return wrong != 0;
+    }
+    if (!strcmp(mode, "lose-open")) {
+        lose_open();
         return wrong != 0;
     }
     if (!strcmp(mode, "all"))

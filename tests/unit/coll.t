@@ -59,6 +59,9 @@ ok "more operations than a tag can count, one still open" \
     fork -n 2 "$ranks" wrap
 ok "the same between nodes" fork -n 3 -N 3 "$ranks" wrap
 ok "dt_finalize with an open request" fork -n 4 -N 2 "$ranks" open
+is "dt_finalize tells that an open request failed" \
+    "$(fork -n 4 -N 2 "$ranks" lose-open 2>&1 | grep '^dt-fork')" \
+    "dt-fork: rank 3: killed by signal 9"
 
 out=$(DT_TIMEOUT=2 UCX_KEEPALIVE_INTERVAL=1s fork -n 2 -N 2 "$ranks" stop 2>&1)
 like "keepalives of the network do not put a time-out off" "$out" \
