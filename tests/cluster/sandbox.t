@@ -93,10 +93,11 @@ is "tasks run on both, two each" "$(sb srun -N2 -n4 --ntasks-per-node=2 \
 if [ "$mode" = namespaces ]; then
     is "each with its own hostname" "$(sb srun -N2 -n4 hostname |
         sort -u | xargs)" "n0 n1"
-    sb srun -N1 -w n0 sh -c 'echo >/tmp/x; echo >/dev/shm/x; echo >/run/x'
-    is "and its own /tmp, /dev/shm, /run" "$(sb srun -N1 -w n1 \
-        sh -c 'ls /tmp/x /dev/shm/x /run/x 2>/dev/null' 2>/dev/null)$(ls /dev/shm/x \
-        2>/dev/null)" ""
+    own=({/dev/shm,/run,/tmp}/dt-own.$$)
+    sb srun -N1 -w n0 touch "${own[@]}"
+    is "and its own /tmp, /dev/shm, /run" "$(sb srun -N1 -w n0 ls "${own[@]}" |
+        xargs)$(sb srun -N1 -w n1 ls "${own[@]}" 2>/dev/null)$(ls "${own[@]}" \
+        2>/dev/null)" "${own[*]}"
     is "and its own network" \
         "$(sb srun -N1 ls /sys/class/net | xargs)" "eth0 lo"
     [ ! -e /etc/hosts ] || is "nodes know each other by name" \
