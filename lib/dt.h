@@ -83,6 +83,12 @@ typedef void *dt_stream_t; /* a device stream; only DT_STREAM_NONE for now */
 
 /* ---- errors ---- */
 
+/* One line of text that goes with a result, without a newline; "" after
+ * success. The functions of dt_topo.h fill the caller's, which may be NULL. */
+struct dt_error {
+    char text[512];
+};
+
 /* The name of a result in plain words, e.g. "process failed". Never NULL. */
 const char *dt_strerror(dt_result_t result);
 

@@ -7,10 +7,6 @@
 
 #include "dt.h"
 
-struct dt_error {
-    char text[512]; /* one line, no newline; "" after success */
-};
-
 /* Write the text and return code, so that a caller can
  * `return dt_error_set(err, DT_ERR_IO, "...", ...)`. err may be NULL. */
 dt_result_t dt_error_set(struct dt_error *err, dt_result_t code,
