@@ -1,43 +1,49 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* client.c - the option as srun, sbatch and salloc read it. */
+/* client.c - the options as srun, sbatch and salloc read them. */
 #include "spank_dt.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Where Slurm looks for an option before it reads the command line, and where
- * sbatch and salloc leave theirs for the sruns of the job. */
-#define INHERITED "SLURM_SPANK__SLURM_SPANK_OPTION_dt_dt_gpus"
-
-void dt_client_init(struct spank_dt *dt, const char *variable)
+void dt_client_init(struct spank_dt *dt, enum dt_client client)
 {
-    const char *value = getenv(variable);
-    if (value && *value && setenv(INHERITED, value, 1) == 0)
-        dt->input = variable;
+    for (int id = 0; id < DT_NOPTIONS; id++) {
+        const struct dt_option_name *name = &dt_option_name[id];
+        const char *value = getenv(name->variable[client]);
+        if (value && *value && setenv(name->inherited, value, 1) == 0)
+            dt->input[id] = name->variable[client];
+    }
 }
 
 void dt_client_done(struct spank_dt *dt)
 {
-    if (dt->input)
-        unsetenv(INHERITED);
-    dt->input = NULL;
+    for (int id = 0; id < DT_NOPTIONS; id++) {
+        if (dt->input[id])
+            unsetenv(dt_option_name[id].inherited);
+        dt->input[id] = NULL;
+    }
 }
 
-int dt_client_option(struct spank_dt *dt, const char *text)
+int dt_client_option(struct spank_dt *dt, enum dt_option_id id,
+                     const char *text)
 {
+    const struct dt_option_name *name = &dt_option_name[id];
     /* Slurm hands us the variable's very string, or the command line's. */
-    bool from_input = dt->input && text == getenv(INHERITED);
+    bool inherited = text && text == getenv(name->inherited);
+    char source[64];
+    snprintf(source, sizeof(source), "--%s", name->option);
     struct dt_option option;
     struct dt_error err;
-    if (dt_option_parse(text, from_input ? dt->input : "--dt-gpus", &option,
-                        &err) != DT_SUCCESS) {
+    if (dt_option_parse(id, text,
+                        inherited && dt->input[id] ? dt->input[id] : source,
+                        &option, &err) != DT_SUCCESS) {
         slurm_error("dt: %s", err.text);
         return -1;
     }
     if (option.type == DT_OPTION_HELP) {
-        fputs(dt_option_help(), stdout);
+        fputs(dt_option_help(id), stdout);
         fflush(stdout);
         /* As srun does for --mpi=list. A callback can only go on or fail, and
          * neither is an answer to a question. Nothing is allocated yet. */
@@ -47,7 +53,8 @@ int dt_client_option(struct spank_dt *dt, const char *text)
         slurm_error("dt: %s", dt->bad_argument.text);
         return -1;
     }
-    dt->given = true;
-    dt->option = option;
+    dt->given[id] = true;
+    dt->typed[id] = !inherited;
+    dt->option[id] = option;
     return 0;
 }

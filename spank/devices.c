@@ -27,11 +27,11 @@ dt_result_t dt_devices_split(const char *list, struct dt_devices *devices,
             return dt_error_set(err, DT_ERR_INVALID_ARG,
                                 "the list of GPUs \"%.80s\" has an empty name",
                                 list);
-        if (n == DT_PLACE_MAX_GPUS)
+        if (n == DT_TOPO_MAX_GPUS)
             return dt_error_set(err, DT_ERR_INVALID_ARG,
                                 "the list of GPUs \"%.40s...\" has more than "
                                 "%d names",
-                                list, DT_PLACE_MAX_GPUS);
+                                list, DT_TOPO_MAX_GPUS);
         devices->text[i] = '\0';
         devices->name[n++] = start;
         start = i + 1;
@@ -40,7 +40,7 @@ dt_result_t dt_devices_split(const char *list, struct dt_devices *devices,
     return DT_SUCCESS;
 }
 
-void dt_devices_join(const struct dt_devices *devices, const size_t *index,
+void dt_devices_join(const struct dt_devices *devices, const uint8_t *index,
                      size_t n, char *text)
 {
     /* the names differ, so they fit where the whole list did */

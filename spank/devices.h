@@ -5,13 +5,14 @@
 #ifndef DT_SPANK_DEVICES_H
 #define DT_SPANK_DEVICES_H
 
-#include "topo/place.h"
+#include "base/error.h"
+#include "dt_topo.h"
 
 #define DT_DEVICES_TEXT 8192 /* bytes of a whole list, with its NUL */
 
 struct dt_devices {
     size_t n;
-    size_t name[DT_PLACE_MAX_GPUS]; /* where each name begins in text */
+    size_t name[DT_TOPO_MAX_GPUS]; /* where each name begins in text */
     char text[DT_DEVICES_TEXT];
 };
 
@@ -22,7 +23,7 @@ dt_result_t dt_devices_split(const char *list, struct dt_devices *devices,
 
 /* The devices at index[0 .. n-1], which differ, joined again into text, which
  * holds DT_DEVICES_TEXT bytes. */
-void dt_devices_join(const struct dt_devices *devices, const size_t *index,
+void dt_devices_join(const struct dt_devices *devices, const uint8_t *index,
                      size_t n, char *text);
 
 #endif

@@ -1,109 +1,278 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* option.c - the value of --dt-gpus: [verbose,]<type>. */
+/* option.c - the options, in tables, and their values. */
 #include "option.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
+#define NAMES(UPPER, lower)                                                    \
+    .variable = {"SLURM_" UPPER, "SBATCH_" UPPER, "SALLOC_" UPPER},            \
+    .inherited = "SLURM_SPANK__SLURM_SPANK_OPTION_dt_" lower,                  \
+    .job_control = "_SLURM_SPANK_OPTION_dt_" lower
+
+const struct dt_option_name dt_option_name[DT_NOPTIONS] = {
+    [DT_OPTION_GPUS] = {.option = "dt-gpus",
+                        .arginfo = "[verbose,]<type>",
+                        .usage = "give each task its own GPUs: auto (default), "
+                                 "rotate, single, <n>, map:, mask:, none; "
+                                 "help explains",
+                        .has_arg = 2,
+                        NAMES("DT_GPUS", "dt_gpus")},
+    [DT_OPTION_NICS] = {.option = "dt-nics",
+                        .arginfo = "<type>",
+                        .usage = "with --dt-gpus, the NICs of each task: "
+                                 "closest (default), rail, map:, none; "
+                                 "help explains",
+                        .has_arg = 1,
+                        NAMES("DT_NICS", "dt_nics")},
+    [DT_OPTION_CPU_BIND] = {.option = "dt-cpu-bind",
+                            .arginfo = "<type>",
+                            .usage = "with --dt-gpus, the CPUs of each task: "
+                                     "gpu (default), none; help explains",
+                            .has_arg = 1,
+                            NAMES("DT_CPU_BIND", "dt_cpu_bind")},
+};
+
+typedef dt_result_t parse_list_t(const char *list, struct dt_option *option,
+                                 struct dt_error *why);
+
+static parse_list_t parse_map, parse_mask, parse_nics;
+
+/* A type that takes a list is spelled <name>:<list>. The first of an option is
+ * its default. */
+struct type {
     const char *name;
     enum dt_option_type type;
-    enum dt_place_policy policy;
-} types[] = {
-    {"auto", DT_OPTION_GPUS, DT_PLACE_AUTO},
-    {"rotate", DT_OPTION_GPUS, DT_PLACE_ROTATE},
-    {"single", DT_OPTION_GPUS, DT_PLACE_SINGLE},
-    {"none", DT_OPTION_NONE, DT_PLACE_AUTO},
-    {"help", DT_OPTION_HELP, DT_PLACE_AUTO},
+    int policy;
+    parse_list_t *parse_list;
 };
-enum { NTYPES = sizeof(types) / sizeof(types[0]) };
 
-static bool parse_type(const char *text, struct dt_option *option)
-{
-    for (size_t i = 0; i < NTYPES; i++)
-        if (!strcmp(text, types[i].name)) {
-            option->type = types[i].type;
-            option->policy = types[i].policy;
-            return true;
-        }
-    return false;
-}
+static const struct {
+    struct type type[8]; /* ends with a NULL name */
+    const char *expected, *help;
+} syntax[DT_NOPTIONS] = {
+    [DT_OPTION_GPUS] =
+        {{{"auto", DT_OPTION_SET, DT_PLACE_AUTO, NULL},
+          {"rotate", DT_OPTION_SET, DT_PLACE_ROTATE, NULL},
+          {"single", DT_OPTION_SET, DT_PLACE_SINGLE, NULL},
+          {"map", DT_OPTION_SET, DT_PLACE_MAP, parse_map},
+          {"mask", DT_OPTION_SET, DT_PLACE_MASK, parse_mask},
+          {"none", DT_OPTION_NONE, 0, NULL},
+          {"help", DT_OPTION_HELP, 0, NULL}},
+         "[verbose,]auto, rotate, single, <number>, map:<list>, mask:<list>, "
+         "none or help",
+         "--dt-gpus=[verbose,]<type> gives each task its own GPUs among those "
+         "Slurm granted,\n"
+         "with the CPUs, the memory and the NICs nearest to them:\n"
+         "  auto         it sees all of the node, device index i is one of "
+         "local rank i's\n"
+         "               (default; as granted where the node has more tasks "
+         "than GPUs)\n"
+         "  rotate       it sees all of the node, its own first\n"
+         "  single       it sees its own only\n"
+         "  <n>          it sees its own only, n of them\n"
+         "  map:<list>   local rank i sees GPU number list[i] only, counted "
+         "from 0 among those\n"
+         "               granted: map:0,1,2,3; a short list starts again\n"
+         "  mask:<list>  the same with a set of GPUs each: mask:0x3,0xc\n"
+         "  none         as if the option had not been given\n"
+         "  help         this list\n"
+         "verbose, prints a table of who got what.\n"},
+    [DT_OPTION_NICS] =
+        {{{"closest", DT_OPTION_SET, DT_PLACE_NICS_CLOSEST, NULL},
+          {"rail", DT_OPTION_SET, DT_PLACE_NICS_RAIL, NULL},
+          {"map", DT_OPTION_SET, DT_PLACE_NICS_MAP, parse_nics},
+          {"none", DT_OPTION_SET, DT_PLACE_NICS_NONE, NULL},
+          {"help", DT_OPTION_HELP, 0, NULL}},
+         "closest, rail, map:<names>, none or help",
+         "--dt-nics=<type>, with --dt-gpus, says which NICs a task uses:\n"
+         "  closest      those nearest to its GPUs, spread over the tasks that "
+         "share them\n"
+         "               (default)\n"
+         "  rail         GPU i takes NIC i, in order of their bus ids\n"
+         "  map:<names>  local rank i takes the i-th: map:mlx5_0,mlx5_1; a "
+         "short list\n"
+         "               starts again\n"
+         "  none         no variable about networks is set\n"
+         "  help         this list\n"},
+    [DT_OPTION_CPU_BIND] =
+        {{{"gpu", DT_OPTION_SET, DT_PLACE_CPUS_GPU, NULL},
+          {"none", DT_OPTION_SET, DT_PLACE_CPUS_NONE, NULL},
+          {"help", DT_OPTION_HELP, 0, NULL}},
+         "gpu, none or help",
+         "--dt-cpu-bind=<type>, with --dt-gpus, says where a task runs:\n"
+         "  gpu   on the granted cores nearest to its GPUs, unless srun has a "
+         "--cpu-bind\n"
+         "        (default)\n"
+         "  none  where Slurm put it\n"
+         "  help  this list\n"},
+};
 
 /* Digits only, no sign, no blank. Too large a number saturates. */
-static bool parse_count(const char *text, size_t *count)
+static bool parse_number(const char *text, size_t length, uint64_t *number)
 {
-    *count = 0;
-    if (!*text)
-        return false;
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9')
+    *number = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9')
             return false;
-        if (*count <= DT_PLACE_MAX_GPUS)
-            *count = *count * 10 + (size_t)(*text - '0');
+        if (*number <= DT_TOPO_MAX_GPUS)
+            *number = *number * 10 + (uint64_t)(text[i] - '0');
     }
+    return length > 0;
+}
+
+static bool parse_hex(const char *text, size_t length, uint64_t *number)
+{
+    static const char digits[] = "0123456789abcdef";
+    *number = 0;
+    if (length > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+        text += 2;
+        length -= 2;
+    }
+    for (size_t i = 0; i < length; i++) {
+        char c = text[i];
+        const char *at = strchr(digits, c >= 'A' && c <= 'F' ? c | 0x20 : c);
+        if (!c || !at || *number >> 60)
+            return false;
+        *number = *number << 4 | (uint64_t)(at - digits);
+    }
+    return length > 0;
+}
+
+/* Take the next of a list joined by commas: its begin and length. */
+static bool next(const char **at, const char **item, size_t *length)
+{
+    if (!*at)
+        return false;
+    *item = *at;
+    *length = strcspn(*at, ",");
+    *at = (*item)[*length] ? *item + *length + 1 : NULL;
     return true;
 }
 
-dt_result_t dt_option_parse(const char *text, const char *source,
-                            struct dt_option *option, struct dt_error *err)
+static dt_result_t too_long(struct dt_error *why)
+{
+    return dt_error_set(why, DT_ERR_INVALID_ARG, "a list of at most %d",
+                        DT_PLACE_MAX_MAP);
+}
+
+static dt_result_t parse_map(const char *list, struct dt_option *option,
+                             struct dt_error *why)
+{
+    const char *item;
+    size_t length;
+    while (next(&list, &item, &length)) {
+        if (option->nlist == DT_PLACE_MAX_MAP)
+            return too_long(why);
+        uint64_t *place = &option->list[option->nlist++];
+        if (!parse_number(item, length, place) || *place >= DT_TOPO_MAX_GPUS)
+            return dt_error_set(why, DT_ERR_INVALID_ARG,
+                                "numbers of granted GPUs from 0 to %d, as in "
+                                "map:0,1,2,3",
+                                DT_TOPO_MAX_GPUS - 1);
+    }
+    return DT_SUCCESS;
+}
+
+static dt_result_t parse_mask(const char *list, struct dt_option *option,
+                              struct dt_error *why)
+{
+    const char *item;
+    size_t length;
+    while (next(&list, &item, &length)) {
+        if (option->nlist == DT_PLACE_MAX_MAP)
+            return too_long(why);
+        uint64_t *mask = &option->list[option->nlist++];
+        if (!parse_hex(item, length, mask) || !*mask)
+            return dt_error_set(why, DT_ERR_INVALID_ARG,
+                                "hexadecimal masks of granted GPUs, as in "
+                                "mask:0x3,0xc");
+    }
+    return DT_SUCCESS;
+}
+
+static dt_result_t parse_nics(const char *list, struct dt_option *option,
+                              struct dt_error *why)
+{
+    const char *item;
+    size_t length;
+    while (next(&list, &item, &length)) {
+        if (option->nlist == DT_PLACE_MAX_MAP)
+            return too_long(why);
+        char *name = option->nic[option->nlist];
+        if (!length || length >= sizeof(option->nic[0]))
+            return dt_error_set(why, DT_ERR_INVALID_ARG,
+                                "names of NICs, as in map:mlx5_0,mlx5_1");
+        memcpy(name, item, length);
+        name[length] = '\0';
+        option->nlist++;
+    }
+    return DT_SUCCESS;
+}
+
+/* The type of the option that text names, and its list unless it has none. */
+static const struct type *find_type(enum dt_option_id id, const char *text,
+                                    const char **list)
+{
+    size_t length = strcspn(text, ":");
+    *list = text[length] ? text + length + 1 : NULL;
+    for (const struct type *type = syntax[id].type; type->name; type++)
+        if (!strncmp(text, type->name, length) && !type->name[length] &&
+            !*list == !type->parse_list)
+            return type;
+    return NULL;
+}
+
+static dt_result_t parse_type(enum dt_option_id id, const char *text,
+                              struct dt_option *option, struct dt_error *why)
+{
+    const char *list;
+    uint64_t count;
+    const struct type *type = find_type(id, text, &list);
+    if (type) {
+        option->type = type->type;
+        option->policy = type->policy;
+        return list ? type->parse_list(list, option, why) : DT_SUCCESS;
+    }
+    if (id != DT_OPTION_GPUS || !parse_number(text, strlen(text), &count))
+        return dt_error_set(why, DT_ERR_INVALID_ARG, "%s", syntax[id].expected);
+    if (!count || count > DT_TOPO_MAX_GPUS)
+        return dt_error_set(why, DT_ERR_INVALID_ARG, "1 to %d GPUs per task",
+                            DT_TOPO_MAX_GPUS);
+    option->policy = DT_PLACE_COUNT;
+    option->count = (uint32_t)count;
+    return DT_SUCCESS;
+}
+
+dt_result_t dt_option_parse(enum dt_option_id id, const char *text,
+                            const char *source, struct dt_option *option,
+                            struct dt_error *err)
 {
     static const char verbose[] = "verbose";
-    struct dt_option parsed = {.type = DT_OPTION_GPUS};
+    struct dt_option parsed = {.type = DT_OPTION_SET};
     /* sbatch and salloc hand an option without a value on to the sruns of the
      * job as "" or "(null)", depending on the C library */
     if (!text || !*text || !strcmp(text, "(null)"))
-        text = "auto";
+        text = syntax[id].type[0].name;
     const char *type = text;
-    if (!strncmp(text, verbose, sizeof(verbose) - 1)) {
+    if (id == DT_OPTION_GPUS && !strncmp(text, verbose, sizeof(verbose) - 1)) {
         const char *rest = text + sizeof(verbose) - 1;
         if (!*rest || *rest == ',') {
             parsed.verbose = true;
-            type = *rest ? rest + 1 : "auto";
+            type = *rest ? rest + 1 : syntax[id].type[0].name;
         }
     }
-    if (!parse_type(type, &parsed)) {
-        if (!parse_count(type, &parsed.count))
-            return dt_error_set(err, DT_ERR_INVALID_ARG,
-                                "%s=%.64s: expected " DT_OPTION_EXPECTED,
-                                source, text);
-        if (!parsed.count || parsed.count > DT_PLACE_MAX_GPUS)
-            return dt_error_set(err, DT_ERR_INVALID_ARG,
-                                "%s=%.64s: expected 1 to %d GPUs per task",
-                                source, text, DT_PLACE_MAX_GPUS);
-        parsed.policy = DT_PLACE_COUNT;
-    }
+    struct dt_error why;
+    if (parse_type(id, type, &parsed, &why) != DT_SUCCESS)
+        return dt_error_set(err, DT_ERR_INVALID_ARG, "%s=%.64s: expected %s",
+                            source, text, why.text);
+    snprintf(parsed.value, sizeof(parsed.value), "%s", type);
     *option = parsed;
     return DT_SUCCESS;
 }
 
-void dt_option_print(const struct dt_option *option, char *text, size_t size)
+const char *dt_option_help(enum dt_option_id id)
 {
-    if (option->type == DT_OPTION_GPUS && option->policy == DT_PLACE_COUNT) {
-        snprintf(text, size, "--dt-gpus=%zu", option->count);
-        return;
-    }
-    for (size_t i = 0; i < NTYPES; i++)
-        if (types[i].type == option->type &&
-            types[i].policy == option->policy) {
-            snprintf(text, size, "--dt-gpus=%s", types[i].name);
-            return;
-        }
-    snprintf(text, size, "--dt-gpus");
-}
-
-const char *dt_option_help(void)
-{
-    return "--dt-gpus=[verbose,]<type> gives each task its own GPUs among "
-           "those Slurm granted:\n"
-           "  auto    it sees all of the node, device index i is one of local "
-           "rank i's\n"
-           "          (default; as granted where the node has more tasks than "
-           "GPUs)\n"
-           "  rotate  it sees all of the node, its own first\n"
-           "  single  it sees its own only\n"
-           "  <n>     it sees its own only, n of them\n"
-           "  none    as if the option had not been given\n"
-           "  help    this list\n"
-           "verbose, prints a table of who got what.\n";
+    return syntax[id].help;
 }

@@ -1,37 +1,67 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* option.h - the value of --dt-gpus. Pure. */
+/* option.h - the options of srun, sbatch and salloc: what each is called and
+ * what its value means. Pure. */
 #ifndef DT_SPANK_OPTION_H
 #define DT_SPANK_OPTION_H
 
-#include "topo/place.h"
+#include "base/error.h"
+#include "dt_topo.h"
 
-#define DT_OPTION_EXPECTED                                                     \
-    "[verbose,]auto, rotate, single, <number>, none or help"
+enum dt_option_id {
+    DT_OPTION_GPUS,
+    DT_OPTION_NICS,
+    DT_OPTION_CPU_BIND,
+    DT_NOPTIONS,
+};
+
+enum dt_client {
+    DT_CLIENT_SRUN,
+    DT_CLIENT_SBATCH,
+    DT_CLIENT_SALLOC,
+    DT_NCLIENTS,
+};
+
+/* What Slurm is told of an option, and the variables that stand for it. */
+struct dt_option_name {
+    const char *option; /* "dt-gpus" */
+    const char *arginfo, *usage;
+    int has_arg;                       /* 1: needs a value, 2: may have one */
+    const char *variable[DT_NCLIENTS]; /* "SLURM_DT_GPUS" ... */
+    /* Where Slurm looks for an option before it reads the command line, and
+     * where sbatch and salloc leave theirs for the sruns of the job. */
+    const char *inherited;
+    const char *job_control; /* as spank_job_control_unsetenv() calls it */
+};
+
+extern const struct dt_option_name dt_option_name[DT_NOPTIONS];
 
 enum dt_option_type {
     DT_OPTION_NONE, /* as if it had not been given */
     DT_OPTION_HELP,
-    DT_OPTION_GPUS,
+    DT_OPTION_SET,
 };
 
 struct dt_option {
     enum dt_option_type type;
-    bool verbose;
-    enum dt_place_policy policy; /* for DT_OPTION_GPUS */
-    size_t count;                /* for DT_PLACE_COUNT */
+    bool verbose;   /* only ever of --dt-gpus */
+    char value[64]; /* as given, without verbose; cut */
+    /* a dt_place_policy_t, dt_place_nics_t or dt_place_cpus_t */
+    int policy;
+    uint32_t count; /* for DT_PLACE_COUNT */
+    uint32_t nlist;
+    uint64_t list[DT_PLACE_MAX_MAP]; /* of map: and mask: of --dt-gpus */
+    char nic[DT_PLACE_MAX_MAP][32];  /* of map: of --dt-nics */
 };
 
-/* Parse text as given; NULL is the option without a value, which is auto.
- * source names where it was given, for the message: "--dt-gpus" or a
- * variable. INVALID_ARG: malformed. */
-dt_result_t dt_option_parse(const char *text, const char *source,
-                            struct dt_option *option, struct dt_error *err);
+/* Parse text as given; NULL is an option without a value, which means the
+ * first of its types. source names where it was given, for the message:
+ * "--dt-gpus" or a variable. INVALID_ARG: malformed. */
+dt_result_t dt_option_parse(enum dt_option_id id, const char *text,
+                            const char *source, struct dt_option *option,
+                            struct dt_error *err);
 
-/* What to type on the command line for this option, without verbose. */
-void dt_option_print(const struct dt_option *option, char *text, size_t size);
-
-/* The text of --dt-gpus=help, lines of it with newlines. */
-const char *dt_option_help(void);
+/* The text of --<option>=help, lines of it with newlines. */
+const char *dt_option_help(enum dt_option_id id);
 
 #endif

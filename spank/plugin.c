@@ -4,6 +4,7 @@
  * of its context. They always succeed: a job that did not ask for --dt-gpus
  * never feels the plugin, and a failing hook may drain a node. */
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 #pragma GCC visibility push(default)
@@ -18,7 +19,7 @@ int slurm_spank_init_failure_mode = ESPANK_JOB_FAILURE; /* never the node */
 #include "spank_dt.h"
 
 /* The only state of the plugin: Slurm's option callback passes no pointer. */
-static struct spank_dt dt = {.option = {.type = DT_OPTION_NONE}};
+static struct spank_dt dt;
 
 /* plugstack.conf may name the plugin twice. Slurm then calls each hook once per
  * line, on this same state; what is not to be done twice asks here. */
@@ -29,27 +30,47 @@ static bool again(bool *done)
     return before;
 }
 
+/* val is the id that register_options() gave to Slurm */
 static int on_option(int val, const char *text, int remote)
 {
-    (void)val;
+    enum dt_option_id id = (enum dt_option_id)val;
     if (!remote)
-        return dt_client_option(&dt, text);
-    dt_remote_option(&dt, text);
+        return dt_client_option(&dt, id, text);
+    dt_remote_option(&dt, id, text);
     return 0;
 }
 
-static void register_option(spank_t spank)
+static void register_options(spank_t spank)
 {
-    struct spank_option option = {
-        .name = (char *)"dt-gpus",
-        .arginfo = (char *)"[verbose,]<type>",
-        .usage = (char *)"give each task its own GPUs: auto (default), "
-                         "rotate, single, <n>, none; help explains",
-        .has_arg = 2, /* optional */
-        .cb = on_option,
-    };
-    if (spank_option_register(spank, &option) != ESPANK_SUCCESS)
-        slurm_error("dt: Slurm did not take the option --dt-gpus");
+    for (int id = 0; id < DT_NOPTIONS; id++) {
+        const struct dt_option_name *name = &dt_option_name[id];
+        struct spank_option option = {
+            .name = (char *)name->option,
+            .arginfo = (char *)name->arginfo,
+            .usage = (char *)name->usage,
+            .has_arg = name->has_arg,
+            .val = id,
+            .cb = on_option,
+        };
+        if (spank_option_register(spank, &option) != ESPANK_SUCCESS)
+            slurm_error("dt: Slurm did not take the option --%s", name->option);
+    }
+}
+
+/* What follows the plugin's name in plugstack.conf; Slurm keeps argv. */
+static void read_argument(const char *text)
+{
+    static const char helper[] = "helper=/", conf[] = "conf=/";
+    if (!strncmp(text, helper, sizeof(helper) - 1))
+        dt.helper = text + sizeof(helper) - 2;
+    else if (!strncmp(text, conf, sizeof(conf) - 1))
+        dt.conf = text + sizeof(conf) - 2;
+    else
+        dt_error_set(&dt.bad_argument, DT_ERR_INVALID_ARG,
+                     "plugstack.conf: unknown argument \"%.64s\" of "
+                     "spank_dt.so: expected helper=/PATH or conf=/PATH, ask "
+                     "the administrator to mend it",
+                     text);
 }
 
 int slurm_spank_init(spank_t spank, int argc, char *argv[])
@@ -58,15 +79,11 @@ int slurm_spank_init(spank_t spank, int argc, char *argv[])
     if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR &&
         context != S_CTX_REMOTE)
         return 0;
-    if (argc > 0)
-        dt_error_set(&dt.bad_argument, DT_ERR_INVALID_ARG,
-                     "plugstack.conf: unknown argument \"%.64s\" of "
-                     "spank_dt.so: expected none, ask the administrator to "
-                     "remove it",
-                     argv[0]);
+    for (int i = 0; i < argc; i++)
+        read_argument(argv[i]);
     if (again(&dt.loaded))
         return 0;
-    register_option(spank);
+    register_options(spank);
     if (context == S_CTX_LOCAL)
         dt_local_init(&dt);
     if (context == S_CTX_ALLOCATOR)
@@ -79,9 +96,11 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char *argv[])
     (void)argc;
     (void)argv;
     if (spank_context() == S_CTX_LOCAL)
-        dt_client_done(&dt);
+        dt_local_init_post_opt(&dt);
     if (spank_context() == S_CTX_ALLOCATOR)
         dt_allocator_init_post_opt(spank, &dt);
+    if (spank_context() == S_CTX_REMOTE && !again(&dt.discover_done))
+        dt_remote_init_post_opt(spank, &dt);
     return 0;
 }
 

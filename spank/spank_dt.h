@@ -13,39 +13,56 @@
 #include "option.h"
 
 struct spank_dt {
-    bool loaded, local_user_done, task_done; /* hooks that ran */
+    /* hooks that ran */
+    bool loaded, local_user_done, discover_done, task_done;
 
-    bool given;              /* the option, even as none */
-    struct dt_option option; /* DT_OPTION_NONE until it is given */
-    struct dt_error bad_option;
-    struct dt_error bad_argument; /* in plugstack.conf */
-    const char *input;            /* the variable that stands for the option */
-    size_t step_gpus; /* of this node, before Slurm binds any to a task */
+    bool given[DT_NOPTIONS]; /* even as none */
+    bool typed[DT_NOPTIONS]; /* on the command line, not inherited */
+    struct dt_option option[DT_NOPTIONS]; /* all 0 until it is given */
+    struct dt_error bad_option[DT_NOPTIONS];
+    const char *input[DT_NOPTIONS]; /* the variable that stands for it */
+
+    /* of plugstack.conf */
+    const char *helper, *conf; /* NULL: none was named */
+    struct dt_error bad_argument;
+
+    /* of this node, in slurmstepd */
+    size_t step_gpus;              /* before Slurm binds any to a task */
+    bool binds_cpus, binds_memory; /* the user has told Slurm where */
+    char *topology;                /* what the helper printed; NULL: */
+    size_t topology_size;
+    struct dt_error remark; /* of the helper about it, or why there is none */
 };
 
 /* client.c: srun, sbatch and salloc alike */
 
-/* If variable holds a value, let Slurm take it for the option's. In
- * slurm_spank_init, which is before Slurm looks. */
-void dt_client_init(struct spank_dt *dt, const char *variable);
+/* Where an input variable holds a value, let Slurm take it for the option's.
+ * In slurm_spank_init, which is before Slurm looks. */
+void dt_client_init(struct spank_dt *dt, enum dt_client client);
 /* The option callback: 0, or -1 after one line on stderr. Ends the process
- * after --dt-gpus=help. */
-int dt_client_option(struct spank_dt *dt, const char *text);
+ * after the value help. */
+int dt_client_option(struct spank_dt *dt, enum dt_option_id id,
+                     const char *text);
 /* Undo dt_client_init, once Slurm has looked. */
 void dt_client_done(struct spank_dt *dt);
 
 /* local.c: srun */
 void dt_local_init(struct spank_dt *dt);
+/* Ends srun with 255, after one line, where options contradict. */
+void dt_local_init_post_opt(struct spank_dt *dt);
 void dt_local_user_init(spank_t spank, const struct spank_dt *dt);
 
 /* allocator.c: sbatch, salloc */
 void dt_allocator_init(struct spank_dt *dt);
 void dt_allocator_init_post_opt(spank_t spank, struct spank_dt *dt);
 
-/* remote.c: slurmstepd, as the user, and its tasks. Nothing here fails before
+/* remote.c: slurmstepd, and its tasks as the user. Nothing here fails before
  * dt_remote_task_init: only there does an error end the task, and with it the
  * step, and not the node. */
-void dt_remote_option(struct spank_dt *dt, const char *text);
+void dt_remote_option(struct spank_dt *dt, enum dt_option_id id,
+                      const char *text);
+/* Blocks until the helper has ended or its time is over. */
+void dt_remote_init_post_opt(spank_t spank, struct spank_dt *dt);
 void dt_remote_user_init(spank_t spank, struct spank_dt *dt);
 /* Returns, or ends the task after one line on its stderr. */
 void dt_remote_task_init(spank_t spank, const struct spank_dt *dt);

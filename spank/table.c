@@ -9,7 +9,11 @@
 
 enum {
     MAX_NODE_WIDTH = 64,
-    GPUS_WIDTH = 15, /* eight GPUs: 0,1,2,3,4,5,6,7 */
+    GPUS_WIDTH = 7,  /* four GPUs: 0,1,2,3 */
+    SEES_WIDTH = 15, /* eight */
+    CPUS_WIDTH = 14, /* 0-13,112-125 */
+    NUMA_WIDTH = 4,
+    LONG_CPUS = 40, /* beyond this a list of CPUs is cut */
 };
 
 const char *dt_table_getenv(char *const *env, const char *name)
@@ -55,7 +59,7 @@ size_t dt_table_longest_node(const char *nodelist)
 
 struct dt_table dt_table_widths(char *const *env)
 {
-    struct dt_table table = {strlen("rank"), 0, GPUS_WIDTH};
+    struct dt_table table = {strlen("rank"), 0};
     const char *ntasks = dt_table_getenv(env, "SLURM_NTASKS");
     unsigned long last = ntasks ? strtoul(ntasks, NULL, 10) : 0;
     char digits[32];
@@ -81,14 +85,36 @@ struct dt_table dt_table_widths(char *const *env)
 
 void dt_table_print_header(const struct dt_table *table, FILE *out)
 {
-    fprintf(out, "dt: %*s  %-*s  local  %-*s  sees\n", table->rank, "rank",
-            table->node, "node", table->gpus, "gpus");
+    fprintf(out, "dt: %*s  %-*s  local  %-*s  %-*s  %-*s  %-*s  nics\n",
+            table->rank, "rank", table->node, "node", GPUS_WIDTH, "gpus",
+            SEES_WIDTH, "sees", CPUS_WIDTH, "cpus", NUMA_WIDTH, "numa");
+}
+
+static const char *cell(const char *text)
+{
+    return *text ? text : "-";
+}
+
+/* A long set of CPUs, cut after one of its ranges. */
+static void print_cpus(const char *cpus, FILE *out)
+{
+    int length = (int)strnlen(cpus, LONG_CPUS + 1);
+    if (length <= LONG_CPUS) {
+        fprintf(out, "%-*s", CPUS_WIDTH, cell(cpus));
+        return;
+    }
+    while (length > 0 && cpus[length] != ',')
+        length--;
+    fprintf(out, "%.*s,...", length, cpus);
 }
 
 void dt_table_print_row(const struct dt_table *table,
                         const struct dt_table_row *row, FILE *out)
 {
-    fprintf(out, "dt: %*u  %-*s  %5u  %-*s  %s\n", table->rank,
+    fprintf(out, "dt: %*u  %-*s  %5u  %-*s  %-*s  ", table->rank,
             (unsigned)row->rank, table->node, row->node,
-            (unsigned)row->local_rank, table->gpus, row->gpus, row->sees);
+            (unsigned)row->local_rank, GPUS_WIDTH, cell(row->gpus), SEES_WIDTH,
+            cell(row->sees));
+    print_cpus(row->cpus, out);
+    fprintf(out, "  %-*s  %s\n", NUMA_WIDTH, cell(row->numas), cell(row->nics));
 }

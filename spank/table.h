@@ -10,12 +10,12 @@
 #include <stdio.h>
 
 struct dt_table {
-    int rank, node, gpus; /* widths in bytes */
+    int rank, node; /* widths in bytes */
 };
 
 struct dt_table_row {
     uint32_t rank, local_rank;
-    const char *node, *gpus, *sees;
+    const char *node, *gpus, *sees, *cpus, *numas, *nics; /* "" is "-" */
 };
 
 /* The value of name in env, a NULL-terminated array of "name=value"; NULL if

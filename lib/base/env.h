@@ -11,7 +11,12 @@
 #define DT_ENV_VERSION     "DT_ENV_VERSION" /* of this contract */
 #define DT_ENV_VERSION_NOW 1
 #define DT_ENV_GPUS        "DT_GPUS"   /* the task's own GPUs: "2,3" */
+#define DT_ENV_NICS        "DT_NICS"   /* the task's NICs: "mlx5_0,mlx5_1" */
 #define DT_ENV_RUN_ID      "DT_RUN_ID" /* the same after each requeue */
+
+/* plugin in srun -> plugin in slurmstepd, which takes it out again: the
+ * CUDA_VISIBLE_DEVICES of the user, which Slurm replaces on the way */
+#define DT_ENV_USER_VISIBLE "DT_USER_VISIBLE_DEVICES"
 
 /* test launcher -> library; see boot/fork.c */
 #define DT_ENV_FORK "DT_FORK"

@@ -12,13 +12,15 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 declare -A below=(
     [base]=''
     [topo]='base'
+    [model]='base'
+    [sources]='model base'
     [boot]='topo base'
     [exec]='topo base'
     [tl]='topo base'
     [coll]='boot exec tl topo base'
     [ckpt]='coll boot exec tl topo base'
     [facade]='ckpt coll boot exec tl topo base'
-    [spank]='topo base'
+    [spank]="topo model base"
     [pmix]='base'
     [tools]=''
     [doc]=''
@@ -30,7 +32,8 @@ declare -A only_in=(
     [uc[pst]/]='^lib/tl/ucx[a-z_]*\.[ch]$'
     [cuda]='^lib/(exec|tl)/cuda[a-z_]*\.[ch]$'
     [slurm/]='^spank/.*$'
-    [hwloc]='^lib/topo/.*$'
+    [hwloc]='^lib/topo/hwloc\.c$'
+    [expat]='^lib/topo/xml\.c$'
 )
 
 layer_of() # PATH; the layer's name
@@ -74,7 +77,7 @@ wrong_links() # MAKEFILE
         sed -nE 's/^(lib_libdt_([a-z]+)_la|spank_[a-z_]*la)_LIBADD *\+?=/\1/p' |
         while read -r name rest; do
             layer=${name#lib_libdt_} layer=${layer%_la}
-            case $name in spank*) layer=spank ;; lib_libdt_la) continue ;; esac
+            case $name in spank*) layer=spank ;; lib_libdt_la | lib_libdt_topo_la) continue ;; esac
             for word in $rest; do
                 case $word in
                 lib/libdt-*.la)
@@ -82,6 +85,7 @@ wrong_links() # MAKEFILE
                     [[ " ${below[$layer]-} " == *" $word "* ]] ;;
                 "\$(PMIX_LIBS)") [ "$layer" = boot ] ;;
                 "\$(UCX_LIBS)") [ "$layer" = tl ] ;;
+                "\$(HWLOC_LIBS)" | "\$(EXPAT_LIBS)") [ "$layer" = sources ] ;;
                 lib/libdt.la) false ;;
                 esac || echo "$layer links $word"
             done
@@ -100,7 +104,7 @@ echo '#include "coll/comm.h"' >"$tmp/lib/tl/ucx.c"
 echo '#include <pmix_server.h>' >"$tmp/spank/plugin.c"
 cat >"$tmp/Makefile.am" <<'END'
 lib_libdt_base_la_LIBADD = lib/libdt-coll.la
-spank_spank_dt_la_LIBADD = lib/libdt-topo.la \
+spank_spank_dt_la_LIBADD = lib/libdt-model.la \
 	$(UCX_LIBS)
 END
 is "an include upward is seen" "$(violations "$tmp" | sort)" \

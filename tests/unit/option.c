@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* option.c - the pure parts of the plugin: the value of --dt-gpus, lists of
- * devices, the widths of the table. */
+/* option.c - the values of the plugin's options, lists of devices, the
+ * table. */
 #include "devices.h"
 #include "option.h"
 #include "table.h"
@@ -11,70 +11,171 @@
 
 #include "tap.h"
 
-static void parses(const char *text, const char *as, bool verbose)
+/* as is the value without verbose, policy and list what it means */
+static void parses(enum dt_option_id id, const char *text, const char *as,
+                   enum dt_option_type type, int policy, const char *list)
 {
     struct dt_option option = {.type = DT_OPTION_HELP};
     struct dt_error err = {""};
-    char got[64] = "";
-    if (dt_option_parse(text, "--dt-gpus", &option, &err) == DT_SUCCESS)
-        dt_option_print(&option, got, sizeof(got));
-    if (!ok(!strcmp(got, as) && option.verbose == verbose, "%s is %s%s",
+    char got[256] = "";
+    dt_result_t rc = dt_option_parse(id, text, "--x", &option, &err);
+    for (uint32_t i = 0; rc == DT_SUCCESS && i < option.nlist; i++)
+        snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s%llx%s",
+                 i ? "," : "", (unsigned long long)option.list[i],
+                 option.nic[i]);
+    bool verbose = text && !strncmp(text, "verbose", 7);
+    if (!ok(rc == DT_SUCCESS && !strcmp(option.value, as) &&
+                option.type == type && option.policy == policy &&
+                !strcmp(got, list) && option.verbose == verbose,
+            "--%s=%s is %s%s", dt_option_name[id].option,
             text ? text : "no value", as, verbose ? ", verbose" : ""))
-        diag("got \"%s\" verbose %d, \"%s\"", got, option.verbose, err.text);
+        diag("got \"%s\" type %d policy %d list %s, \"%s\"", option.value,
+             option.type, option.policy, got, err.text);
 }
 
-static void refuses(const char *text, const char *why)
+static void gpus(const char *text, const char *as, enum dt_option_type type,
+                 int policy)
+{
+    parses(DT_OPTION_GPUS, text, as, type, policy, "");
+}
+
+static void refuses(enum dt_option_id id, const char *text, const char *why)
 {
     struct dt_option option = {.type = DT_OPTION_HELP, .count = 17};
     struct dt_error err = {""};
-    dt_result_t rc = dt_option_parse(text, "SLURM_DT_GPUS", &option, &err);
+    dt_result_t rc = dt_option_parse(id, text, "SLURM_X", &option, &err);
     if (!ok(rc == DT_ERR_INVALID_ARG && strstr(err.text, why) &&
-                !strncmp(err.text, "SLURM_DT_GPUS=", 14) &&
-                !strpbrk(err.text, "\n") && option.type == DT_OPTION_HELP &&
-                option.count == 17,
-            "\"%.20s\" is refused: %s", text, why))
+                !strncmp(err.text, "SLURM_X=", 8) && !strpbrk(err.text, "\n") &&
+                option.type == DT_OPTION_HELP && option.count == 17,
+            "--%s=%.20s is refused: %s", dt_option_name[id].option, text, why))
         diag("result %d, \"%s\"", rc, err.text);
 }
 
-static void test_option(void)
+static void test_gpus(void)
 {
-    parses(NULL, "--dt-gpus=auto", false);
-    parses("", "--dt-gpus=auto", false);
-    parses("(null)", "--dt-gpus=auto", false);
-    parses("auto", "--dt-gpus=auto", false);
-    parses("rotate", "--dt-gpus=rotate", false);
-    parses("single", "--dt-gpus=single", false);
-    parses("none", "--dt-gpus=none", false);
-    parses("help", "--dt-gpus=help", false);
-    parses("1", "--dt-gpus=1", false);
-    parses("64", "--dt-gpus=64", false);
-    parses("verbose", "--dt-gpus=auto", true);
-    parses("verbose,auto", "--dt-gpus=auto", true);
-    parses("verbose,rotate", "--dt-gpus=rotate", true);
-    parses("verbose,2", "--dt-gpus=2", true);
+    gpus(NULL, "auto", DT_OPTION_SET, DT_PLACE_AUTO);
+    gpus("", "auto", DT_OPTION_SET, DT_PLACE_AUTO);
+    gpus("(null)", "auto", DT_OPTION_SET, DT_PLACE_AUTO);
+    gpus("auto", "auto", DT_OPTION_SET, DT_PLACE_AUTO);
+    gpus("rotate", "rotate", DT_OPTION_SET, DT_PLACE_ROTATE);
+    gpus("single", "single", DT_OPTION_SET, DT_PLACE_SINGLE);
+    gpus("none", "none", DT_OPTION_NONE, 0);
+    gpus("help", "help", DT_OPTION_HELP, 0);
+    gpus("1", "1", DT_OPTION_SET, DT_PLACE_COUNT);
+    gpus("64", "64", DT_OPTION_SET, DT_PLACE_COUNT);
+    gpus("verbose", "auto", DT_OPTION_SET, DT_PLACE_AUTO);
+    gpus("verbose,auto", "auto", DT_OPTION_SET, DT_PLACE_AUTO);
+    gpus("verbose,rotate", "rotate", DT_OPTION_SET, DT_PLACE_ROTATE);
+    gpus("verbose,2", "2", DT_OPTION_SET, DT_PLACE_COUNT);
 
-    refuses("foo", "expected " DT_OPTION_EXPECTED);
-    refuses("Auto", "expected [verbose,]auto");
-    refuses("auto,verbose", "expected [verbose,]auto");
-    refuses("autox", "expected [verbose,]auto");
-    refuses("verbosex", "expected [verbose,]auto");
-    refuses("verbose,", "expected [verbose,]auto");
-    refuses("verbose,verbose", "expected [verbose,]auto");
-    refuses(",auto", "expected [verbose,]auto");
-    refuses(" auto", "expected [verbose,]auto");
-    refuses("-1", "expected [verbose,]auto");
-    refuses("+1", "expected [verbose,]auto");
-    refuses("1 ", "expected [verbose,]auto");
-    refuses("1.5", "expected [verbose,]auto");
-    refuses("0x4", "expected [verbose,]auto");
-    refuses("0", "expected 1 to 64 GPUs per task");
-    refuses("65", "expected 1 to 64 GPUs per task");
-    refuses("99999999999999999999999999", "expected 1 to 64 GPUs per task");
-    refuses("18446744073709551617", "expected 1 to 64 GPUs per task");
+    static const char *const bad[] = {
+        "foo",      "Auto",     "auto,verbose", "autox",
+        "verbosex", "verbose,", "-1",           "verbose,verbose",
+        ",auto",    " auto",    "+1",           "1 ",
+        "1.5",      "0x4",      "auto:",        "map",
+        "mask",     "maps:1",   "aut",          ":"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        refuses(DT_OPTION_GPUS, bad[i],
+                "expected [verbose,]auto, rotate, single, <number>, "
+                "map:<list>, mask:<list>, none or help");
+    refuses(DT_OPTION_GPUS, "0", "expected 1 to 64 GPUs per task");
+    refuses(DT_OPTION_GPUS, "65", "expected 1 to 64 GPUs per task");
+    refuses(DT_OPTION_GPUS, "99999999999999999999999999",
+            "expected 1 to 64 GPUs per task");
+    refuses(DT_OPTION_GPUS, "18446744073709551617",
+            "expected 1 to 64 GPUs per task");
     char endless[4096];
     memset(endless, 'x', sizeof(endless) - 1);
     endless[sizeof(endless) - 1] = '\0';
-    refuses(endless, "xxx: expected [verbose,]auto");
+    refuses(DT_OPTION_GPUS, endless, "xxx: expected [verbose,]auto");
+}
+
+/* n times item, joined by commas, after head; to be freed */
+static char *repeat(const char *head, const char *item, size_t n)
+{
+    char *text = malloc(strlen(head) + n * (strlen(item) + 1) + 1);
+    if (!text)
+        abort();
+    char *at = stpcpy(text, head);
+    for (size_t i = 0; i < n; i++)
+        at = stpcpy(stpcpy(at, i ? "," : ""), item);
+    return text;
+}
+
+static void test_lists(void)
+{
+    parses(DT_OPTION_GPUS, "map:0,1,63,1", "map:0,1,63,1", DT_OPTION_SET,
+           DT_PLACE_MAP, "0,1,3f,1");
+    parses(DT_OPTION_GPUS, "verbose,map:7", "map:7", DT_OPTION_SET,
+           DT_PLACE_MAP, "7");
+    parses(DT_OPTION_GPUS, "mask:0x3,C,0XffFFffFFffFFffFF",
+           "mask:0x3,C,0XffFFffFFffFFffFF", DT_OPTION_SET, DT_PLACE_MASK,
+           "3,c,ffffffffffffffff");
+    static const char *const maps[] = {
+        "map:",   "map:,",   "map:1,",   "map:,1",  "map:64",
+        "map:-1", "map:0x1", "map:1 ,2", "map:1:2", "map:18446744073709551616"};
+    for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+        refuses(DT_OPTION_GPUS, maps[i],
+                "expected numbers of granted GPUs from 0 to 63, as in "
+                "map:0,1,2,3");
+    static const char *const masks[] = {
+        "mask:",  "mask:0x", "mask:0",   "mask:1,",
+        "mask:g", "mask:x3", "mask:1,,", "mask:1ffffffffffffffff"};
+    for (size_t i = 0; i < sizeof(masks) / sizeof(masks[0]); i++)
+        refuses(DT_OPTION_GPUS, masks[i],
+                "expected hexadecimal masks of granted GPUs, as in "
+                "mask:0x3,0xc");
+
+    char *fits = repeat("map:", "9", DT_PLACE_MAX_MAP);
+    struct dt_option option;
+    ok(dt_option_parse(DT_OPTION_GPUS, fits, "--x", &option, NULL) ==
+               DT_SUCCESS &&
+           option.nlist == DT_PLACE_MAX_MAP && option.list[63] == 9 &&
+           strlen(option.value) == sizeof(option.value) - 1,
+       "the longest list is taken, its text is cut");
+    char *many = repeat("map:", "9", DT_PLACE_MAX_MAP + 1);
+    char *many_nics = repeat("map:", "n", DT_PLACE_MAX_MAP + 1);
+    refuses(DT_OPTION_GPUS, many, "expected a list of at most 64");
+    refuses(DT_OPTION_NICS, many_nics, "expected a list of at most 64");
+    free(fits);
+    free(many);
+    free(many_nics);
+}
+
+static void test_others(void)
+{
+    parses(DT_OPTION_NICS, NULL, "closest", DT_OPTION_SET,
+           DT_PLACE_NICS_CLOSEST, "");
+    parses(DT_OPTION_NICS, "rail", "rail", DT_OPTION_SET, DT_PLACE_NICS_RAIL,
+           "");
+    parses(DT_OPTION_NICS, "none", "none", DT_OPTION_SET, DT_PLACE_NICS_NONE,
+           "");
+    parses(DT_OPTION_NICS, "help", "help", DT_OPTION_HELP, 0, "");
+    parses(DT_OPTION_NICS, "map:mlx5_0,0000:0f:00.0", "map:mlx5_0,0000:0f:00.0",
+           DT_OPTION_SET, DT_PLACE_NICS_MAP, "0mlx5_0,00000:0f:00.0");
+    refuses(DT_OPTION_NICS, "verbose,rail",
+            "expected closest, rail, map:<names>, none or help");
+    refuses(DT_OPTION_NICS, "1", "expected closest,");
+    refuses(DT_OPTION_NICS, "map:", "expected names of NICs, as in map:mlx5_0");
+    refuses(DT_OPTION_NICS, "map:a,", "expected names of NICs");
+    refuses(DT_OPTION_NICS, "map:0123456789012345678901234567890x",
+            "expected names of NICs");
+
+    parses(DT_OPTION_CPU_BIND, NULL, "gpu", DT_OPTION_SET, DT_PLACE_CPUS_GPU,
+           "");
+    parses(DT_OPTION_CPU_BIND, "none", "none", DT_OPTION_SET,
+           DT_PLACE_CPUS_NONE, "");
+    refuses(DT_OPTION_CPU_BIND, "cores", "expected gpu, none or help");
+
+    for (int id = 0; id < DT_NOPTIONS; id++) {
+        const struct dt_option_name *name = &dt_option_name[id];
+        char variable[64];
+        snprintf(variable, sizeof(variable), "SLURM_SPANK_%s",
+                 name->job_control);
+        ok(!strcmp(variable, name->inherited) && *dt_option_help(id),
+           "--%s has the variables that Slurm makes of its name, and help",
+           name->option);
+    }
 }
 
 static void splits(const char *list, size_t n)
@@ -82,9 +183,9 @@ static void splits(const char *list, size_t n)
     struct dt_devices devices;
     struct dt_error err = {""};
     char text[DT_DEVICES_TEXT] = "?";
-    size_t index[DT_PLACE_MAX_GPUS];
-    for (size_t i = 0; i < DT_PLACE_MAX_GPUS; i++)
-        index[i] = i;
+    uint8_t index[DT_TOPO_MAX_GPUS];
+    for (size_t i = 0; i < DT_TOPO_MAX_GPUS; i++)
+        index[i] = (uint8_t)i;
     dt_result_t rc = dt_devices_split(list, &devices, &err);
     if (rc == DT_SUCCESS)
         dt_devices_join(&devices, index, devices.n, text);
@@ -126,25 +227,25 @@ static void test_devices(void)
     splits("GPU-8932f937-d72c-4106-c12f-20bd9faed9f6,"
            "MIG-GPU-5a9f1c31-0c2b-3a12-8b51-7f2ef4c2c1aa/1/0",
            2);
-    char *fits = long_list(DT_PLACE_MAX_GPUS, 127);
-    splits(fits, DT_PLACE_MAX_GPUS);
+    char *fits = long_list(DT_TOPO_MAX_GPUS, 127);
+    splits(fits, DT_TOPO_MAX_GPUS);
     free(fits);
 
     will_not_split(",", "empty name");
     will_not_split("0,", "empty name");
     will_not_split(",0", "empty name");
     will_not_split("0,,1", "empty name");
-    char *many = long_list(DT_PLACE_MAX_GPUS + 1, 1);
+    char *many = long_list(DT_TOPO_MAX_GPUS + 1, 1);
     will_not_split(many, "more than 64 names");
     free(many);
-    char *large = long_list(DT_PLACE_MAX_GPUS, 128);
+    char *large = long_list(DT_TOPO_MAX_GPUS, 128);
     will_not_split(large, "longer than");
     free(large);
 
     struct dt_devices devices;
     char text[DT_DEVICES_TEXT];
     dt_devices_split("a,bb,ccc,d", &devices, NULL);
-    dt_devices_join(&devices, (size_t[]){3, 1, 0}, 3, text);
+    dt_devices_join(&devices, (uint8_t[]){3, 1, 0}, 3, text);
     ok(!strcmp(text, "d,bb,a"), "joined in another order");
     dt_devices_join(&devices, NULL, 0, text);
     ok(!strcmp(text, ""), "none joined is the empty list");
@@ -199,18 +300,33 @@ static void test_table(void)
     if (!out)
         abort();
     dt_table_print_header(&table, out);
-    struct dt_table_row row = {3, 1, "n1", "2,3", "2,3,0,1"};
+    struct dt_table_row row = {3,         1,     "n1", "2,3",
+                               "2,3,0,1", "0-3", "0",  "mlx5_0"};
+    dt_table_print_row(&table, &row, out);
+    row.cpus = row.numas = row.nics = "";
+    dt_table_print_row(&table, &row, out);
+    row.cpus = "0-13,112-125,200,202,204,206,208,210,212,214";
     dt_table_print_row(&table, &row, out);
     fclose(out);
-    ok(!strcmp(text, "dt: rank  node  local  gpus             sees\n"
-                     "dt:    3  n1        1  2,3              2,3,0,1\n"),
-       "header and row are aligned");
+    const char *wanted =
+        "dt: rank  node  local  gpus     sees             cpus            "
+        "numa  nics\n"
+        "dt:    3  n1        1  2,3      2,3,0,1          0-3             "
+        "0     mlx5_0\n"
+        "dt:    3  n1        1  2,3      2,3,0,1          -               "
+        "-     -\n"
+        "dt:    3  n1        1  2,3      2,3,0,1          "
+        "0-13,112-125,200,202,204,206,208,210,212,...  -     -\n";
+    if (!ok(!strcmp(text, wanted), "header and rows are aligned"))
+        diag("got\n%s", text);
     free(text);
 }
 
 int main(void)
 {
-    test_option();
+    test_gpus();
+    test_lists();
+    test_others();
     test_devices();
     test_table();
     return tap_done();

@@ -34,9 +34,9 @@ free_ports() # COUNT
     return 1
 }
 
-config_write() # EXTRA-LINES-FILE PLUGIN, each may be empty
+config_write() # EXTRA-LINES-FILE PLUGIN TOPOLOGY-FILE, each may be empty
 {
-    local extra=$1 plugin=$2
+    local extra=$1 plugin=$2 topology=$3
 
     mkdir -p "$dir"/{etc,log,run,state,spool,dev,tmp} || return
     (umask 077 && head -c 128 /dev/urandom >"$dir/munge.key") || return
@@ -49,7 +49,10 @@ config_write() # EXTRA-LINES-FILE PLUGIN, each may be empty
     config_gres >"$dir/etc/gres.conf"
     # no cgroups: the nodes' /sys has none, and the default plugin looks there
     echo CgroupPlugin=cgroup/v1 >"$dir/etc/cgroup.conf"
-    [ ! "$plugin" ] || echo "optional $plugin" >"$dir/etc/plugstack.conf"
+    [ "$topology" ] || topology=$dir/etc/node.topo
+    config_topology >"$dir/etc/node.topo"
+    echo "Topology=$topology" >"$dir/etc/dt.conf"
+    [ ! "$plugin" ] || config_plugin optional >"$dir/etc/plugstack.conf"
     config_hosts >"$dir/etc/hosts"
     config_bashrc >"$dir/etc/bashrc"
 }
@@ -142,6 +145,27 @@ config_slurm_nodes()
     for ((i = 0; i < nodes; i++)); do
         echo "NodeName=n$i NodeHostname=$host NodeAddr=127.0.0.1" \
             "Port=$((port + 1 + i)) $shape$gres"
+    done
+}
+
+# Another plugin than ours is not given our argument unless it was asked for.
+config_plugin() # required|optional
+{
+    local conf=''
+
+    [[ ! $opt_topology && $opt_plugin != */spank_dt.so ]] ||
+        conf=" conf=$dir/etc/dt.conf"
+    echo "$1 $opt_plugin$conf"
+}
+
+# The GPUs are not real: they are where we say, and nothing else is known.
+config_topology()
+{
+    local i
+
+    echo 'DtTopology=1 Source=dt-sandbox'
+    for ((i = 0; i < gpus; i++)); do
+        echo "Gpu=$i File=$dir/dev/gpu$i Minor=$i"
     done
 }
 

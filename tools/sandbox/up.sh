@@ -14,6 +14,7 @@ cmd_up()
     id -un >/dev/null 2>&1 ||
         die "user $EUID has no name (getent passwd $EUID); Slurm needs one"
     plugin_find
+    topology_check
     share_check
     [ ! "$opt_conf" ] || [ -r "$opt_conf" ] ||
         die_usage "--conf $opt_conf: no such file, or not readable"
@@ -27,7 +28,7 @@ cmd_up()
         id=dt$(printf '%08x' "$SRANDOM")
         dir_empty
         sandbox_save
-        config_write "$opt_conf" "$opt_plugin" || exit 1
+        config_write "$opt_conf" "$opt_plugin" "$opt_topology" || exit 1
         shared_list >"$dir/run/shared"
         pmix_check
         plugin_check
@@ -115,6 +116,18 @@ plugin_find()
     esac
 }
 
+topology_check()
+{
+    [ "$opt_topology" ] || return 0
+    [ -f "$opt_topology" ] && [ -r "$opt_topology" ] ||
+        die_usage "--topology $opt_topology: no such file, or not readable"
+    [ "$opt_plugin" ] || die_usage "--topology needs the plugin"
+    opt_topology=$(readlink -f "$opt_topology")
+    case $opt_topology in
+    *[[:space:]\"#]*) die "$opt_topology: dt.conf takes no blanks, \" or #" ;;
+    esac
+}
+
 # In namespaces if we may. The nodes are tried before anything is made.
 mode_choose()
 {
@@ -169,11 +182,11 @@ plugin_check()
     local plugstack=$dir/etc/plugstack.conf reason
 
     [ "$opt_plugin" ] || return 0
-    echo "required $opt_plugin" >"$plugstack"
+    config_plugin required >"$plugstack"
     reason=$(SLURM_CONF=$dir/etc/slurm.conf srun --mpi=list 2>&1) ||
         die "--plugin $opt_plugin is no SPANK plugin: ${reason%%$'
 '*}"
-    echo "optional $opt_plugin" >"$plugstack"
+    config_plugin optional >"$plugstack"
 }
 
 # Did slurmd load it? It opens the PMIx library itself, by the name that only
@@ -209,7 +222,8 @@ shared_candidates()
     local path
 
     for path in "$dir" "$prefix" "$libdir" "${self%/*}" \
-        ${opt_plugin:+"${opt_plugin%/*}"} "$PWD"; do
+        ${opt_plugin:+"${opt_plugin%/*}"} \
+        ${opt_topology:+"${opt_topology%/*}"} "$PWD"; do
         path=$(cd -P -- "$path" 2>/dev/null && pwd) || continue
         case $path in
         /tmp/* | /run/* | /dev/shm/*) echo "$path" ;;
