@@ -1,0 +1,174 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the slurm-dt developers
+# fuzz.t - the readers of topologies take any bytes: each format for
+# $DT_FUZZ_SECONDS (60), by libFuzzer with ASan and UBSan. $DT_TOPOLOGIES may
+# name a folder with more files to begin from, $DT_FUZZ_FORMATS fewer formats.
+
+top=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=tests/lib/tap.sh
+. "$top/tests/lib/tap.sh"
+
+seconds=${DT_FUZZ_SECONDS:-60}
+read -ra formats <<<"${DT_FUZZ_FORMATS:-text hwloc nccl matrix gres}"
+flags=(-g -O1 -std=gnu11 -D_GNU_SOURCE "-I$top/lib"
+    "-fsanitize=fuzzer-no-link,address,undefined" -fno-sanitize-recover=all)
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+
+echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n)
+{ return !d && n; }' >"$tmp/try.c"
+clang -fsanitize=fuzzer,address,undefined -o "$tmp/try" "$tmp/try.c" \
+    2>"$tmp/try.log" || skip_all "clang has no libFuzzer: install libclang-rt"
+
+libs=$(pkg-config --cflags --libs hwloc expat) ||
+    skip_all "no development files of hwloc and expat"
+read -ra libs <<<"$libs"
+
+build() # compiles the readers once, then a target for each format
+{
+    local source format
+    mkdir "$tmp/obj" || return
+    for source in "$top"/lib/base/*.c "$top"/lib/topo/*.c; do
+        clang "${flags[@]}" "${libs[@]}" -Wno-unused-command-line-argument \
+            -c -o "$tmp/obj/$(basename "$(dirname "$source")")-$(basename \
+                "$source" .c).o" "$source" || return
+    done
+    for format in "${formats[@]}"; do
+        clang "${flags[@]}" -fsanitize=fuzzer -DFORMAT="$format" \
+            -o "$tmp/$format" "$top/tests/fuzz/read.c" "$tmp"/obj/*.o \
+            "${libs[@]}" || return
+    done
+}
+
+# What a reader looks for, which chance seldom finds.
+words() # FORMAT
+{
+    case $1 in
+    text)
+        echo 'DtTopology=1 Numa= Cpus= Switch= Gpu= Nic= Links= Paths= Bus=' \
+            'Name= Under= Memory= NODE SYS PIX'
+        ;;
+    hwloc)
+        echo '<topology <object <info <page_type <distances type= Machine' \
+            'Package NUMANode Core PU Bridge PCIDev OSDev cpuset= nodeset=' \
+            'pci_busid= pci_type= bridge_type= 0-1 name= value= osdev_type='
+        ;;
+    nccl)
+        echo '<system> <cpu <pci <gpu <nic> <net <nvlink <xgmi </pci> </gpu>' \
+            'numaid= affinity= busid= class= target= tclass= count= 0x030200' \
+            '0x060400 0x020700 0x068000 name= speed= host_hash='
+        ;;
+    matrix)
+        echo 'GPU0 GPU1 NIC0 mlx5_0 X SYS NODE PHB PXB PIX NV4 N/A CPU' \
+            'Affinity NUMA ID NIC0: 0-3,8'
+        ;;
+    gres)
+        echo 'Name=gpu NodeName= Type= File=/dev/nvidia [0-3] Cores= Links=-1,' \
+            'Count= Flags= MultipleFiles= # "'
+        ;;
+    esac | tr ' ' '\n' | sed -e 's/["\\]/\\&/g' -e 's/.*/"&"/'
+}
+
+seed() # FORMAT; a small sample that is right
+{
+    case $1 in
+    text)
+        echo 'DtTopology=1'
+        ;;
+    hwloc)
+        echo '<topology version="2.0"><object type="Machine" os_index="0"' \
+            'cpuset="0x1" complete_cpuset="0x1" nodeset="0x1"' \
+            'complete_nodeset="0x1" allowed_cpuset="0x1"' \
+            'allowed_nodeset="0x1" gp_index="1"><object type="NUMANode"' \
+            'os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1"' \
+            'complete_nodeset="0x1" gp_index="2"/><object type="PU"' \
+            'os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1"' \
+            'complete_nodeset="0x1" gp_index="3"/></object></topology>'
+        ;;
+    nccl)
+        cat <<'END'
+<system><cpu numaid="0" affinity="0,f">
+<pci busid="01:00.0" class="0x060400"><pci busid="02:00.0" class="0x030200">
+<gpu sm="90"><nvlink target="03:00.0" count="4" tclass="0x030200"/>
+<nvlink target="0a:00.0" count="2" tclass="0x068000"/></gpu></pci>
+<pci busid="04:00.0" class="0x020000"><nic><net name="mlx5_0" speed="400000"
+port="1"/></nic></pci></pci>
+<pci busid="03:00.0" class="0x030200"><gpu sm="90">
+<nvlink target="02:00.0" count="4" tclass="0x030200"/>
+<nvlink target="0a:00.0" count="2" tclass="0x068000"/></gpu></pci>
+<nic><net name="eth0"/></nic></cpu></system>
+END
+        ;;
+    matrix)
+        printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' \
+            '' GPU0 GPU1 NIC0 'CPU Affinity' 'NUMA Affinity' 'GPU NUMA ID' \
+            GPU0 X NV4 PIX 0-3 0 N/A GPU1 NV4 X SYS 4-7 1 2 \
+            NIC0 PIX SYS X '' '' ''
+        printf 'NIC Legend:\n\n  NIC0: mlx5_0\n'
+        ;;
+    gres)
+        cat <<'END'
+NodeName=a[1-2] Name=gpu Type=h100 File=/dev/nvidia[0-1] \
+Cores=0-3 # two
+NodeName=a[1-2] Name=gpu Count=1 CPUs=4-7 Links=4,0,-1
+END
+        ;;
+    esac
+}
+
+corpus() # FORMAT; all samples there are, for libFuzzer to choose from
+{
+    local from file n=0
+    mkdir "$tmp/$1.corpus" || return
+    seed "$1" >"$tmp/$1.corpus/seed"
+    words "$1" >"$tmp/$1.dict"
+    for from in "$top/tests/topologies" "${DT_TOPOLOGIES:-}"; do
+        [ -d "$from" ] || continue
+        while IFS= read -r file; do
+            n=$((n + 1))
+            cp "$file" "$tmp/$1.corpus/$n"
+        done < <(find "$from" -type f -size -64k)
+    done
+}
+
+fuzz() # FORMAT
+{
+    timeout $((seconds + 120)) "$tmp/$1" -max_total_time="$seconds" \
+        -max_len=65536 -timeout=10 -rss_limit_mb=2048 -dict="$tmp/$1.dict" \
+        -artifact_prefix="$tmp/$1.bad-" "$tmp/$1.corpus" >"$tmp/$1.log" 2>&1
+    echo $? >"$tmp/$1.rc"
+}
+
+report() # FORMAT
+{
+    local rc file
+    rc=$(cat "$tmp/$1.rc")
+    tap_result "$rc" "$1: $(sed -nE 's/^Done ([0-9]+) runs.*/\1 inputs/p' \
+        "$tmp/$1.log")"
+    [ "$rc" -ne 0 ] || return
+    grep -Ev '^#|^[[:space:]]*$' "$tmp/$1.log" | tail -n 60 | sed 's/^/# /'
+    for file in "$tmp/$1".bad-*; do
+        [ -e "$file" ] || continue
+        echo "# the input, in base64:"
+        base64 "$file" | sed 's/^/# /'
+    done
+}
+
+if ! build >"$tmp/build.log" 2>&1; then
+    tap_result 1 "the targets compile"
+    sed 's/^/# /' "$tmp/build.log"
+    done_testing
+    exit
+fi
+running=0
+for format in "${formats[@]}"; do
+    corpus "$format"
+    [ "$running" -lt 2 ] || wait -n # two at once
+    fuzz "$format" &
+    running=$((running + 1))
+done
+wait
+for format in "${formats[@]}"; do
+    report "$format"
+done
+done_testing
