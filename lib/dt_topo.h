@@ -181,8 +181,9 @@ void dt_topo_destroy(dt_topo_t *topo); /* takes NULL */
 
 /* Read a topology file, recognised by its content: hwloc XML, NCCL or RCCL
  * topology XML, `nvidia-smi topo -m`, Slurm's gres.conf, or our own format
- * (doc/topology.md). path "-" is standard input. Blocks on file input only.
- * The caller owns *topo. NOT_FOUND, IO, CORRUPT, NO_MEMORY. */
+ * (doc/topology.md). path "-" is standard input. Blocks on input only: at most
+ * 60 s for each piece of it. The caller owns *topo. NOT_FOUND, IO, CORRUPT,
+ * NO_MEMORY. */
 dt_result_t dt_topo_load(const char *path, dt_topo_t **topo,
                          struct dt_error *err);
 
@@ -201,8 +202,9 @@ dt_path_t dt_topo_path(const dt_topo_t *topo, size_t a, size_t b);
 const char *dt_path_name(dt_path_t path);
 
 /* The NICs nearest to a GPU that carry RDMA and are not down: all of the best
- * path class, where SYS inside the package beats SYS; in order. Returns how
- * many, and their class in *path unless NULL (UNKNOWN if there is none). */
+ * path class, where SYS inside the package beats SYS, but those known to have
+ * at most a quarter of the fastest one's speed; in order. Returns how many, and
+ * their class in *path unless NULL (UNKNOWN if there is none). */
 size_t dt_topo_nearest_nics(const dt_topo_t *topo, size_t gpu,
                             uint8_t nic[DT_TOPO_MAX_NICS], dt_path_t *path);
 

@@ -15,27 +15,33 @@ static const struct {
     uint64_t per_link; /* MB/s of one link */
 } kinds[] = {{"NVLinkBandwidth", 25000}, {"XGMIBandwidth", 50000}};
 
+/* Numbers that are read from text. */
+struct list {
+    uint64_t *into; /* [room] */
+    size_t n, room;
+    uint64_t number; /* what was read of the next one */
+    bool in_number;
+};
+
 struct matrix {
-    size_t line;
-    size_t n, nobjects, nvalues; /* of n and n*n, how many were read */
+    size_t line, n; /* of n objects */
     uint64_t per_link;
-    uint64_t *object; /* [n], by gp_index */
-    uint64_t *value;  /* [n*n] */
+    struct list objects; /* [n], by gp_index */
+    struct list values;  /* [n*n] */
 };
 
 struct reader {
     const struct dt_hwloc_tree *tree;
     dt_topo_t *topo;
-    const char *at, *end; /* the file, behind what was read */
-    size_t line;          /* of at */
     bool seen[sizeof(kinds) / sizeof(*kinds)];
     struct matrix matrix; /* n is 0 outside of one */
+    struct list *list;    /* of the matrix, whose text is read; or NULL */
 };
 
 static void close_matrix(struct matrix *matrix)
 {
-    free(matrix->object);
-    free(matrix->value);
+    free(matrix->objects.into);
+    free(matrix->values.into);
     *matrix = (struct matrix){0};
 }
 
@@ -65,52 +71,49 @@ static dt_result_t open_matrix(struct reader *reader,
         .line = element->line,
         .n = n,
         .per_link = kinds[kind].per_link,
-        .object = calloc(n, sizeof(uint64_t)),
-        .value = calloc(n * n, sizeof(uint64_t)),
+        .objects = {.into = calloc(n, sizeof(uint64_t)), .room = n},
+        .values = {.into = calloc(n * n, sizeof(uint64_t)), .room = n * n},
     };
-    if (!reader->matrix.object || !reader->matrix.value)
+    if (!reader->matrix.objects.into || !reader->matrix.values.into)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
     return DT_SUCCESS;
 }
 
-/* The text behind the next such tag from a line on, which the walker does not
- * hand over. It ends with a tag. NULL if it is not found. */
-static const char *text_of(struct reader *reader, size_t line, const char *tag)
+static void end_number(struct list *list)
 {
-    while (reader->line < line) {
-        const char *next =
-            memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
-        if (!next)
-            return NULL;
-        reader->at = next + 1;
-        reader->line++;
-    }
-    const char *found = memmem(reader->at, (size_t)(reader->end - reader->at),
-                               tag, strlen(tag));
-    if (!found) { /* not in this encoding */
-        reader->at = reader->end;
-        return NULL;
-    }
-    reader->at = found + strlen(tag); /* of the same line */
-    const char *text =
-        memchr(reader->at, '>', (size_t)(reader->end - reader->at));
-    return text ? text + 1 : NULL;
+    if (list->in_number && list->n < list->room)
+        list->into[list->n++] = list->number;
+    list->in_number = false;
+    list->number = 0;
 }
 
-/* Numbers, each perhaps behind "OSDev:", up to a tag or NUL. */
-static void read_numbers(const char *text, uint64_t *into, size_t room,
-                         size_t *n)
+/* Numbers, each perhaps behind "OSDev:". */
+static void on_text(void *arg, const char *part, size_t len)
 {
-    while (*n < room) {
-        while (isspace((unsigned char)*text) || *text == ':' ||
-               isalpha((unsigned char)*text))
-            text++;
-        if (!isdigit((unsigned char)*text))
-            return;
-        char *end;
-        into[(*n)++] = strtoull(text, &end, 10);
-        text = end;
+    struct list *list = ((struct reader *)arg)->list;
+    for (size_t i = 0; list && i < len; i++) {
+        unsigned digit = (unsigned)part[i] - '0';
+        if (digit > 9) {
+            end_number(list);
+            if (!isalpha((unsigned char)part[i]) &&
+                !strchr(": \t\r\n", part[i]))
+                list->n = list->room = 0; /* no list of numbers */
+            continue;
+        }
+        bool fits = list->number <= (UINT64_MAX - digit) / 10;
+        list->number = fits ? list->number * 10 + digit : UINT64_MAX;
+        list->in_number = true;
     }
+}
+
+static void on_end(void *arg, const char *name, size_t depth)
+{
+    struct reader *reader = arg;
+    (void)name;
+    if (depth != 2 || !reader->list)
+        return;
+    end_number(reader->list);
+    reader->list = NULL;
 }
 
 static dt_result_t on_start(void *arg, const struct dt_xml_element *element,
@@ -120,17 +123,12 @@ static dt_result_t on_start(void *arg, const struct dt_xml_element *element,
     struct matrix *matrix = &reader->matrix;
     if (element->depth == 1 && strncmp(element->name, "distances2", 10) == 0)
         return open_matrix(reader, element, err);
-    bool indexes = strcmp(element->name, "indexes") == 0;
-    if (element->depth != 2 || matrix->n == 0 ||
-        (!indexes && strcmp(element->name, "u64values") != 0))
+    if (element->depth != 2 || matrix->n == 0)
         return DT_SUCCESS;
-    const char *text =
-        text_of(reader, element->line, indexes ? "<indexes" : "<u64values");
-    if (text && indexes)
-        read_numbers(text, matrix->object, matrix->n, &matrix->nobjects);
-    else if (text)
-        read_numbers(text, matrix->value, matrix->n * matrix->n,
-                     &matrix->nvalues);
+    if (strcmp(element->name, "indexes") == 0)
+        reader->list = &matrix->objects;
+    else if (strcmp(element->name, "u64values") == 0)
+        reader->list = &matrix->values;
     return DT_SUCCESS;
 }
 
@@ -174,19 +172,19 @@ static dt_result_t apply(const struct reader *reader, struct dt_error *err)
     const struct matrix *matrix = &reader->matrix;
     dt_topo_t *topo = reader->topo;
     size_t n = matrix->n;
-    if (matrix->nobjects < n || matrix->nvalues < n * n)
+    if (matrix->objects.n < n || matrix->values.n < n * n)
         return dt_error_set(err, DT_ERR_CORRUPT,
                             "line %zu: a matrix of %zu objects with %zu of "
                             "them and %zu of %zu values",
-                            matrix->line, n, matrix->nobjects, matrix->nvalues,
-                            n * n);
+                            matrix->line, n, matrix->objects.n,
+                            matrix->values.n, n * n);
     int gpu[MAX_OBJECTS];
     uint16_t into[DT_TOPO_MAX_GPUS] = {0};
     for (size_t i = 0; i < n; i++)
-        gpu[i] = gpu_of(reader->tree, matrix->object[i]);
+        gpu[i] = gpu_of(reader->tree, matrix->objects.into[i]);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++) {
-            uint64_t speed = matrix->value[i * n + j];
+            uint64_t speed = matrix->values.into[i * n + j];
             if (gpu[i] < 0 || gpu[j] == -1 || gpu[i] == gpu[j] || speed == 0)
                 continue;
             uint64_t links = speed / matrix->per_link +
@@ -217,9 +215,8 @@ dt_result_t dt_hwloc_links(const char *data, size_t len,
                            const struct dt_hwloc_tree *tree, dt_topo_t *topo,
                            struct dt_error *err)
 {
-    struct reader reader = {
-        .tree = tree, .topo = topo, .at = data, .end = data + len, .line = 1};
-    struct dt_xml_handler handler = {.start = on_any};
+    static const struct dt_xml_handler handler = {on_any, on_end, on_text};
+    struct reader reader = {.tree = tree, .topo = topo};
     dt_result_t rc = dt_xml_walk(data, len, &handler, &reader, err);
     if (rc == DT_SUCCESS && reader.matrix.n > 0)
         rc = apply(&reader, err);

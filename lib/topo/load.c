@@ -3,6 +3,7 @@
 /* load.c - a topology from a file of any format, told by its content. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,6 +151,28 @@ dt_result_t dt_topo_read(const char *data, size_t len, dt_topo_t **topo,
 
 /* ---- files ---- */
 
+enum { WAIT = 60 }; /* seconds, for whoever writes to a pipe */
+
+/* More of fd, which may be a pipe whose writer takes its time; -1 with err. */
+static ssize_t read_some(int fd, char *into, size_t size, struct dt_error *err)
+{
+    for (;;) {
+        struct pollfd entry = {.fd = fd, .events = POLLIN};
+        int ready = poll(&entry, 1, WAIT * 1000);
+        ssize_t n = ready > 0 ? read(fd, into, size) : -1;
+        if (n >= 0)
+            return n;
+        if (ready == 0) {
+            dt_error_set(err, DT_ERR_IO, "nothing came within %d s", WAIT);
+            return -1;
+        }
+        if (errno != EINTR && errno != EAGAIN) {
+            dt_error_set(err, DT_ERR_IO, "cannot read: %s", strerror(errno));
+            return -1;
+        }
+    }
+}
+
 /* All there is in fd, with a NUL behind it; the caller frees *data. */
 static dt_result_t read_fd(int fd, char **data, size_t *len,
                            struct dt_error *err)
@@ -157,14 +180,10 @@ static dt_result_t read_fd(int fd, char **data, size_t *len,
     size_t size = 64 << 10, used = 0;
     char *buf = malloc(size);
     while (buf) {
-        ssize_t n = read(fd, buf + used, size - used - 1);
-        if (n < 0 && errno == EINTR)
-            continue;
+        ssize_t n = read_some(fd, buf + used, size - used - 1, err);
         if (n < 0) {
-            dt_result_t rc = dt_error_set(err, DT_ERR_IO, "cannot read: %s",
-                                          strerror(errno));
             free(buf);
-            return rc;
+            return DT_ERR_IO;
         }
         used += (size_t)n;
         if (used > DT_TOPO_MAX_FILE) {
@@ -189,24 +208,22 @@ static dt_result_t read_fd(int fd, char **data, size_t *len,
     return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
 }
 
-/* O_NONBLOCK: not to wait for the writer of a FIFO, before we see that it is
- * one. */
-static dt_result_t open_regular(const char *path, int *fd, struct dt_error *err)
+/* A file or a pipe; anything else may have no end. O_NONBLOCK: read_some() does
+ * the waiting for the writer of a pipe. */
+static dt_result_t open_input(const char *path, int *fd, struct dt_error *err)
 {
     struct stat st;
     int opened = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (opened < 0)
         return dt_error_set(err, errno == ENOENT ? DT_ERR_NOT_FOUND : DT_ERR_IO,
                             "cannot open: %s", strerror(errno));
-    if (fstat(opened, &st) == 0 && S_ISREG(st.st_mode)) {
+    if (fstat(opened, &st) == 0 &&
+        (S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode))) {
         *fd = opened;
         return DT_SUCCESS;
     }
     close(opened);
-    return dt_error_set(
-        err, DT_ERR_IO,
-        "not a regular file: to read from a pipe, name it \"-\" "
-        "and redirect standard input");
+    return dt_error_set(err, DT_ERR_IO, "expected a file or a pipe");
 }
 
 static dt_result_t read_path(const char *path, char **data, size_t *len,
@@ -215,7 +232,7 @@ static dt_result_t read_path(const char *path, char **data, size_t *len,
     if (strcmp(path, "-") == 0)
         return read_fd(STDIN_FILENO, data, len, err);
     int fd = -1;
-    dt_result_t rc = open_regular(path, &fd, err);
+    dt_result_t rc = open_input(path, &fd, err);
     if (rc != DT_SUCCESS)
         return rc;
     rc = read_fd(fd, data, len, err);

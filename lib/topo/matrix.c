@@ -292,10 +292,15 @@ static dt_result_t read_cell(struct reader *r, size_t row, size_t column)
 static dt_result_t add_numa(struct reader *r, size_t row,
                             const struct word *word, int *index)
 {
+    const char *end = word->at + word->len;
     uint32_t id;
-    /* of a list, the first */
-    if (!number(word->at, word->at + word->len, INT32_MAX, ',', &id) &&
-        !number(word->at, word->at + word->len, INT32_MAX, '-', &id))
+    *index = -1;
+    /* in "0,2-17", as Grace has it, GPU memory follows; in "0-1" nobody knows
+     */
+    if (number(word->at, end, INT32_MAX, '-', &id) &&
+        memchr(word->at, '-', word->len))
+        return DT_SUCCESS;
+    if (!number(word->at, end, INT32_MAX, ',', &id))
         return bad_row(r, row, "no NUMA node like", word);
     *index = dt_topo_find_numa(r->topo, id);
     if (*index >= 0)

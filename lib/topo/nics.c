@@ -32,6 +32,23 @@ static int distance(const dt_topo_t *topo, size_t gpu, size_t nic)
     return path;
 }
 
+/* Drop those that have but a quarter of the speed of the fastest, or less: for
+ * management or storage, where others carry the GPUs' traffic. */
+static size_t drop_slow(const dt_topo_t *topo, uint8_t *nic, size_t n)
+{
+    uint32_t fastest = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (topo->nic[nic[i]].gbps > fastest)
+            fastest = topo->nic[nic[i]].gbps;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t gbps = topo->nic[nic[i]].gbps;
+        if (!gbps || gbps > fastest / 4)
+            nic[kept++] = nic[i];
+    }
+    return kept;
+}
+
 size_t dt_topo_nearest_nics(const dt_topo_t *topo, size_t gpu,
                             uint8_t nic[DT_TOPO_MAX_NICS], dt_path_t *path)
 {
@@ -52,25 +69,63 @@ size_t dt_topo_nearest_nics(const dt_topo_t *topo, size_t gpu,
         *path = best == NOT_KNOWN       ? DT_PATH_UNKNOWN
                 : best == OTHER_PACKAGE ? DT_PATH_SYS
                                         : (dt_path_t)best;
-    return n;
+    return drop_slow(topo, nic, n);
 }
 
 /* ---- per GPU ---- */
 
+/* The nearest of one GPU, all of the same class. */
+struct nearest {
+    size_t n;
+    uint8_t nic[DT_TOPO_MAX_NICS];
+    dt_path_t path;
+};
+
+static bool shares(const struct nearest *a, const struct nearest *b)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (memchr(b->nic, a->nic[i], b->n))
+            return true;
+    return false;
+}
+
+/* A GPU whose own NIC is down would find those of its neighbours: what another
+ * GPU is nearer to is left to it, if anything else is as near. */
+static void leave_to_nearer(const struct nearest *all, size_t n,
+                            const struct nearest *from, struct nearest *left)
+{
+    *left = (struct nearest){.path = from->path};
+    for (size_t i = 0; i < from->n; i++) {
+        bool taken = false;
+        for (size_t h = 0; h < n; h++)
+            taken = taken || (all[h].path < from->path &&
+                              memchr(all[h].nic, from->nic[i], all[h].n));
+        if (!taken)
+            left->nic[left->n++] = from->nic[i];
+    }
+    if (!left->n)
+        *left = *from;
+}
+
 static void choose_closest(const dt_topo_t *topo, struct choice *choice)
 {
-    struct choice tied[DT_TOPO_MAX_GPUS];
-    for (size_t g = 0; g < topo->ngpus; g++)
-        tied[g].n = dt_topo_nearest_nics(topo, g, tied[g].nic, &choice[g].path);
-    for (size_t g = 0; g < topo->ngpus; g++) {
-        size_t rank = 0, k = 0, m = tied[g].n;
-        for (size_t h = 0; h < topo->ngpus; h++) {
+    struct nearest all[DT_TOPO_MAX_GPUS], tied[DT_TOPO_MAX_GPUS];
+    size_t n = topo->ngpus;
+    for (size_t g = 0; g < n; g++)
+        all[g].n = dt_topo_nearest_nics(topo, g, all[g].nic, &all[g].path);
+    for (size_t g = 0; g < n; g++)
+        leave_to_nearer(all, n, &all[g], &tied[g]);
+    for (size_t g = 0; g < n; g++) {
+        size_t rank = 0, k = 0, sharers = 0, m = tied[g].n;
+        for (size_t h = 0; h < n; h++) {
+            sharers += shares(&tied[g], &tied[h]);
             if (tied[h].n != m || memcmp(tied[h].nic, tied[g].nic, m) != 0)
                 continue;
             rank += h < g;
             k++;
         }
-        choice[g].n = m && m < k ? 1 : m / k;
+        choice[g].path = tied[g].path;
+        choice[g].n = m && m < sharers ? 1 : m ? m / sharers : 0;
         for (size_t i = 0; i < choice[g].n; i++)
             choice[g].nic[i] = tied[g].nic[(rank + i * k) % m];
     }

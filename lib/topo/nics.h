@@ -11,7 +11,9 @@
  * GPUs. What a GPU gets depends on its node alone, not on the grant, so that
  * jobs that share a node do not meet on one NIC:
  * CLOSEST: of k GPUs that tie on the same m NICs, the r-th gets the NICs r, r +
- * k, ... of them, m/k in number; with fewer NICs than GPUs NIC r modulo m.
+ * k, ... of them, m/k in number; with fewer NICs than GPUs NIC r modulo m. A
+ * GPU leaves NICs that others are nearer to, as when its own is down, to them
+ * unless all are such.
  * RAIL: GPU i of n has the NIC i*m/n of the m that carry RDMA; where that one
  * is down, the next that is not. A NIC that is down keeps its place, so that
  * the rails of different nodes stay the same. */

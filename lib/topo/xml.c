@@ -75,6 +75,13 @@ static void XMLCALL on_end(void *arg, const char *name)
         walk->handler->end(walk->arg, name, walk->depth);
 }
 
+static void XMLCALL on_text(void *arg, const char *part, int len)
+{
+    struct walk *walk = arg;
+    if (walk->rc == DT_SUCCESS)
+        walk->handler->text(walk->arg, part, (size_t)len);
+}
+
 static dt_result_t parse(struct walk *walk, const char *data, size_t len)
 {
     if (XML_Parse(walk->parser, data, (int)len, XML_TRUE) == XML_STATUS_OK)
@@ -105,6 +112,8 @@ dt_result_t dt_xml_walk(const char *data, size_t len,
         return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
     XML_SetUserData(walk.parser, &walk);
     XML_SetElementHandler(walk.parser, on_start, on_end);
+    if (handler->text)
+        XML_SetCharacterDataHandler(walk.parser, on_text);
     /* without an internal subset there are no entities to expand; expat does
      * not fetch external ones unless asked to */
     XML_SetStartDoctypeDeclHandler(walk.parser, on_doctype);

@@ -14,12 +14,14 @@ struct dt_xml_element {
     size_t line;
 };
 
-/* Called for each start and end tag, in order. start: anything but SUCCESS
- * stops the walk with it. end may be NULL. */
+/* Called for each start and end tag and the text between them, in order.
+ * start: anything but SUCCESS stops the walk with it. text comes in pieces, cut
+ * anywhere, each part[0 .. len-1]. end and text may be NULL. */
 struct dt_xml_handler {
     dt_result_t (*start)(void *arg, const struct dt_xml_element *element,
                          struct dt_error *err);
     void (*end)(void *arg, const char *name, size_t depth);
+    void (*text)(void *arg, const char *part, size_t len);
 };
 
 /* CORRUPT, with the line: not well-formed, too deep, entities declared in it

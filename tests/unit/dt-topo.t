@@ -46,15 +46,18 @@ like "--help" "$(topo --help)" '^usage: dt-topo '
 like "--version" "$(topo -V)" '^dt-topo [0-9]+\.'
 for bad in --wrong "--input" "extra" "--json --svg" "--explain" "--policy=auto" \
     "--framed" "--timeout=0" "--timeout=9x" "--diff a b c" "--input a -w n0" \
-    "--cached --json" "--cache=d" "--tasks=2 --svg"; do
+    "--cached --json" "--cache=d" "--tasks=2 --svg" "--refresh" \
+    "--timeout=3" "-w n0 --node=n0" "--input a --conf=b" "--input a --node=b" \
+    "--diff a b --conf=c"; do
     # shellcheck disable=SC2086 # words, on purpose
     is "usage: $bad" "$(status $bad) $(topo $bad | wc -l)" "64 1"
 done
+like "the option that is wrong is named" "$(topo -xh)" '^dt-topo: -x: no such'
 like "an error is one line" "$(topo --input nowhere)" '^dt-topo: .*nowhere'
 is "and exit 1" "$(status --input nowhere)" 1
 for bad in --tasks=0 --tasks=1025 "--tasks=2 --policy=7x" \
     "--tasks=2 --policy=map:0,,1" "--tasks=2 --gpus=0-4" "--tasks=2 --cpus=x" \
-    "--tasks=2 --nics=far" "--tasks=2 --nics=map:mlx5_7"; do
+    "--tasks=2 --cpus=14-16" "--tasks=2 --cpus=" "--tasks=2 --nics=far" "--tasks=2 --nics=map:mlx5_7"; do
     # shellcheck disable=SC2086
     is "refused: $bad" \
         "$(status --input good.topo $bad) $(topo --input good.topo $bad |
@@ -63,6 +66,13 @@ done
 like "no GPU, no tasks" "$(topo --input bare.topo --tasks 1)" 'has no GPU'
 ok "output that goes nowhere is an error" test "$(
     "$tool" --input good.topo >/dev/full 2>/dev/null; echo $?)" = 1
+
+is "told once, of JSON, too" "$("$tool" --input good.topo --tasks 64 --json 2>&1 \
+    >/dev/full)" "dt-topo: the output could not be written"
+like "a pipe with a name" "$(topo --input <(cat good.topo))" '^4 GPUs'
+printf 'DtTopology=1\nGpu=0 B\033[2J\007=x\n' >rude.topo
+is "what a message quotes cannot paint" \
+    "$(topo --input rude.topo | tr -d ' -~\n')" ""
 
 # ---- pictures ----
 
@@ -115,7 +125,10 @@ like "tasks: of the granted only" \
 like "tasks: NICs by name" \
     "$(topo --input good.topo --tasks 1 --nics map:mlx5_1)" 'mlx5_1$'
 like "tasks: notes are sentences" "$(topo --input good.topo --tasks 8)" \
-    '^note: there are more tasks than GPUs'
+    '^note: there are more tasks than GPUs: tasks share a GPU$'
+like "tasks: and name the tasks that they are about" \
+    "$(topo --input good.topo --tasks 2 --gpus 0,2 --cpus 0-3)" \
+    '^note: no CPU near .* \(task 1\)$'
 json=$(topo --input good.topo --tasks 2 --json | tr -d ' \n')
 like "json: a GPU" "$json" \
     '"index":0,"bus":"00ff:10:00.0","numa":"0","cpus":"0-7","nics":\["mlx5_0"\],"nic_path":"PIX"'
@@ -129,6 +142,12 @@ like "explain: what else would cost" "$out" \
 like "explain: NICs" "$out" '^  GPU 0: NIC mlx5_0 over PIX$'
 like "explain: CPUs" "$out" '^  CPUs 0-7: 8 CPUs, of the 8 near its GPUs'
 
+sed -e '/^Nic=mlx5_1/s/400/25/; s/ Under=plx0//; s/Numa=1$/Numa=0/' \
+    good.topo >slow.topo
+is "a slow NIC that is as near is for other things" \
+    "$(topo --input slow.topo --tasks 4 | awk '$1 < 2 { print $NF }')" \
+    "$(printf '%s\n' mlx5_0 mlx5_0)"
+
 # ---- differences ----
 
 is "names and UUIDs do not count" "$(topo --diff good.topo twin.topo; echo $?)" 0
@@ -139,6 +158,9 @@ GPU 0 (00ff:10:00.0): 3 NVLinks to GPU 1, expected 4
 like "a lost GPU" "$(topo --diff good.topo short.topo)" \
     '^GPU 3 \(00ff:21:00\.0\) is missing$'
 like "one too many" "$(topo --diff short.topo good.topo)" 'is not expected$'
+sed -e 's/Package=0 //' good.topo >vague.topo
+like "what is not known is no number" "$(topo --diff good.topo vague.topo)" \
+    '^NUMA node 0: in an unknown package, expected package 0$'
 is "trouble is 2" "$(status --diff good.topo nowhere)" 2
 
 # ---- site files ----
@@ -172,6 +194,15 @@ done
 # ---- the cache ----
 
 : >empty.conf
+asked() { timeout 60 "$tool" --cached --conf empty.conf --cache none --refresh; }
+if first=$(asked); then
+    is "standard files that are closed do not matter" \
+        "$(asked <&- 2>&- | head -n 1)" "$(head -n 1 <<<"$first")"
+    is "but for the output" "$(asked 2>&1 >&-)" \
+        "dt-topo: the output could not be written"
+else
+    ok "closed files # SKIP this node does not tell what it has"
+fi
 cached() { topo --cached --conf empty.conf --cache "$tmp/cache" "$@"; }
 inode() { stat -c %i cache/topology; }
 if cached >/dev/null && [ -e cache/topology ]; then
@@ -203,6 +234,25 @@ else
     ok "the cache # SKIP this node does not tell what it has, or who it is"
 fi
 
+# root's cache is everyone's; a cgroup hides these GPUs from the driver
+fakes=${DT_BUILD:-$top/build}/tests/unit/new/.libs
+# shellcheck disable=SC2016 # of the inner shell
+hidden='mount -t tmpfs none /run && "$0" --cached --refresh --conf "$1" |
+    grep -c ^Gpu=
+    ls /run/slurm-dt 2>/dev/null'
+if [ "$(id -u)" = 0 ] && [ -e "$fakes/libnvidia-ml.so.1" ] &&
+    unshare -m mount -t tmpfs none /run 2>/dev/null; then
+    hide() {
+        DT_FAKE_NVML=hgx-h100 HWLOC_THISSYSTEM=1 LD_LIBRARY_PATH=$fakes \
+            XDG_RUNTIME_DIR=$tmp \
+            HWLOC_XMLFILE=$top/tests/topologies/rtx-2.hwloc.xml \
+            timeout 60 unshare -m sh -c "$hidden" "$tool" empty.conf 2>/dev/null
+    }
+    is "hidden GPUs are not kept for others" "$(hide)" 10
+else
+    ok "hidden GPUs # SKIP needs root, mount namespaces and the false driver"
+fi
+
 # ---- a cluster ----
 
 cpus=$(seq -s, 0 2 400) # a line that srun would cut
@@ -224,7 +274,8 @@ done
 echo "srun: something else"
 paste -d '\n' "$tmp/n0.out" "$tmp/n1.out" "$tmp/n2.out" | sed '/^\$/d'
 END
-chmod 755 bin/srun
+printf '#!/bin/sh\nexit 1\n' >bin/sinfo
+chmod 755 bin/srun bin/sinfo
 cluster() { PATH=$tmp/bin:$PATH topo --conf "$tmp/dt.conf" "$@"; }
 out=$(cluster -w 'n[0-3]'; echo "exit $?")
 is "the odd one and the silent one" "$(grep -v ^dt-topo <<<"$out")" \
@@ -238,18 +289,47 @@ exit 1"
 like "notes name their node" "$out" '^dt-topo: n2: site file'
 like "what else srun says" "$out" '^dt-topo: from srun: srun: something else$'
 is "all alike" "$(cluster -w n0,n1 >/dev/null; echo $?)" 0
-for word in --nodelist=n0,n1 --nodes=2 --ntasks-per-node=1 --overcommit \
+for word in '--nodelist=n[0-1]' --nodes=2 --ntasks-per-node=1 --overcommit \
     --cached --framed; do
-    ok "srun was given $word" grep -qxe "$word" srun.log
+    ok "srun was given $word" grep -qxFe "$word" srun.log
 done
 is "inside a job, beside its steps" "$(SLURM_JOB_ID=1 cluster -w n0 >/dev/null
     grep -cxe --overlap srun.log)" 1
+states() { printf '#!/bin/sh\nprintf "%s"\n' "$1" >bin/sinfo; }
+states 'n0 idle\\nn0 idle\\nn1 mixed\\nn7 drained\\nn4 idle*\\nn5 allocated\\n'
+out=$(cluster -w 'n[0-1,3-7]'; echo "exit $?")
+is "who is away is not waited for" "$(grep -v ^dt-topo <<<"$out")" \
+    "n[0-1] (2 nodes): 4 GPUs (GPU <X>), 2 NICs, 2 NUMA nodes, 16 CPUs
+n[3,6] (2 nodes): not asked: unknown to Slurm
+n4 (1 node): not asked: idle*
+n5 (1 node): not asked: allocated
+n7 (1 node): not asked: drained
+exit 1"
+ok "nor asked" grep -qxe '--nodelist=n\[0-1\]' srun.log
+is "in a job its nodes are allocated" "$(SLURM_JOB_ID=1 cluster -w n0,n5 \
+    >/dev/null; grep -e --nodelist= srun.log)" "--nodelist=n[0,5]"
+rm srun.log
+is "all are away" "$(cluster -w n7; echo $?)" "n7 (1 node): not asked: drained
+1"
+ok "so there is no srun" [ ! -e srun.log ]
+printf '#!/bin/sh\nexit 1\n' >bin/sinfo
 sed -i 's/| sed .*/| sed "\/n0.Gpu=0\/d; \/n1#\/d"/' bin/srun
 like "what is cut short is no answer" "$(cluster -w n0,n1)" \
     '^n\[0-1\] \(2 nodes\): no answer$|^n1 \(1 node\): no answer$'
 printf '#!/bin/sh\nexec sleep 100\n' >bin/srun
 like "nodes that take too long" "$(cluster -w n0 --timeout 1)" \
     '^n0 \(1 node\): no answer within 1 s$'
+cat >bin/srun <<END
+#!/bin/bash
+trap 'echo ended >"$tmp/ended"; exit' TERM
+echo >"$tmp/started"
+for ((i = 0; i < 300; i++)); do sleep 0.1; done
+END
+PATH=$tmp/bin:$PATH "$tool" -w n0 >/dev/null 2>&1 &
+for ((i = 0; i < 300; i++)); do [ -e started ] && break; sleep 0.1; done
+kill -TERM $!
+wait $! 2>/dev/null
+is "who is ended ends srun first" "$? $(cat ended)" "143 ended"
 like "no srun" "$(PATH=$tmp/none "$tool" -w n0 2>&1)" '^dt-topo: srun: '
 is "and that is trouble" "$(PATH=$tmp/none "$tool" -w n0 >/dev/null 2>&1
     echo $?)" 2

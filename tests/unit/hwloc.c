@@ -361,7 +361,9 @@ static void links(void)
            "</u64values></distances2>\n"
            "<distances2 type='PCIDev' nbobjs='2' name='XGMIBandwidth' "
            "indexing='gp'><indexes>11 12</indexes>"
-           "<u64values>0 100000 100000 0</u64values></distances2>\n"),
+           "<!-- <u64values>0 900000 900000 0</u64values> -->"
+           "<u64values>0 10<![CDATA[0000]]> 100000 0</u64values>"
+           "</distances2>\n"),
         "a matrix of links");
     ok(topo->links[0][2] == 6 && topo->links[2][0] == 6, "six NVLinks");
     ok(topo->links[2][3] == 2 && topo->links[0][3] == 1, "two, and a slow one");
@@ -430,6 +432,11 @@ static void bad_input(void)
                          "<indexes>11 12</indexes><u64values>1 2 3</u64values>"
                          "</distances2>"),
            "a matrix cut short", "3 of 4 values");
+    refuse(V2(FOUR_GPUS,
+              "<distances2 nbobjs='2' name='NVLinkBandwidth'>"
+              "<indexes>11 12</indexes><u64values>0 2.5 2.5</u64values>"
+              "</distances2>"),
+           "a matrix of fractions", " of 4 values");
     refuse(V2(FOUR_GPUS, "<distances2 nbobjs='4294967295' "
                          "name='NVLinkBandwidth'/>"),
            "a huge matrix", "expected 1 to");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tap.h"
@@ -80,6 +81,16 @@ static bool write_file(const char *path, const char *text)
     return file && fputs(text, file) >= 0 && fclose(file) == 0;
 }
 
+/* In two pieces, and not at once. */
+static bool write_slowly(const char *path, const char *text)
+{
+    size_t half = strlen(text) / 2;
+    FILE *file = fopen(path, "w");
+    usleep(50000);
+    return file && fwrite(text, 1, half, file) == half && !fflush(file) &&
+           !usleep(50000) && fputs(text + half, file) >= 0 && !fclose(file);
+}
+
 /* In the current directory, a new one. */
 static void test_files(void)
 {
@@ -107,12 +118,19 @@ static void test_files(void)
            strstr(err.text, "absent: cannot open"),
        "a file that is not there");
     ok(dt_topo_load(".", &topo, &err) == DT_ERR_IO &&
-           strstr(err.text, "not a regular file"),
+           strstr(err.text, "expected a file or a pipe"),
        "a directory");
-    ok(mkfifo("fifo", 0600) == 0 &&
-           dt_topo_load("fifo", &topo, &err) == DT_ERR_IO &&
-           strstr(err.text, "standard input"),
-       "a pipe by name is not waited for");
+    ok(dt_topo_load("/dev/zero", &topo, &err) == DT_ERR_IO &&
+           strstr(err.text, "expected a file or a pipe") && !topo,
+       "a device without an end");
+    pid_t writer = mkfifo("fifo", 0600) ? -1 : fork();
+    if (writer == 0)
+        _exit(write_slowly("fifo", MATRIX) ? 0 : 1);
+    ok(writer > 0 && dt_topo_load("fifo", &topo, &err) == DT_SUCCESS &&
+           waitpid(writer, NULL, 0) == writer,
+       "a pipe by name, with a slow writer");
+    dt_topo_destroy(topo);
+    topo = NULL;
     ok(write_file("prose", "hello\n") &&
            dt_topo_load("prose", &topo, &err) == DT_ERR_CORRUPT &&
            strncmp(err.text, "prose: not", 10) == 0,

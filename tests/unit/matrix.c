@@ -30,7 +30,7 @@ static void test_today(void)
         "\tGPU NUMA ID\033[0m\r\n"
         "GPU0\t X \tNV18\tSYS\tPXB\tSYS\t0-3,8-11\t0\t\tN/A\r\n"
         "GPU1\tNV18\t X \tSYS\tNODE\tSYS\t0-3,8-11\t0\t\tN/A\r\n"
-        "GPU2\tSYS\tSYS\t X \tSYS\tPIX\t4-7,12-15\t1-2\t\t5\r\n"
+        "GPU2\tSYS\tSYS\t X \tSYS\tPIX\t4-7,12-15\t1,3-5\t\t5\r\n"
         "NIC0\tPXB\tNODE\tSYS\t X \tSYS\t\t\t\t\r\n"
         "NIC1\tSYS\tSYS\tPIX\tSYS\t X \t\t\t\t\r\n"
         "\r\nLegend:\r\n\r\n  X    = Self\r\n"
@@ -96,6 +96,11 @@ static void test_empty_cells(void)
                        "GPU0\t X \t0-7\t\tN/A\n");
     ok(topo && topo->gpu[0].numa < 0 && has_cpus(&topo->gpu[0], "0-7"),
        "CPUs but no NUMA node");
+    dt_topo_destroy(topo);
+    topo = read_matrix("\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+                       "GPU0\t X \t0-7\t0-1\tN/A\n");
+    ok(topo && topo->gpu[0].numa < 0 && has_cpus(&topo->gpu[0], "0-7"),
+       "near to several NUMA nodes, it is not known which is nearest");
     dt_topo_destroy(topo);
     topo = read_matrix("\tGPU0\tCPU Affinity\tNUMA Affinity\tWarp Factor\n"
                        "GPU0\t X \t0-7\t3\t9\n");

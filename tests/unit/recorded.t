@@ -15,6 +15,6 @@ command -v python3 >/dev/null || skip_all 'no python3'
 
 said=$(timeout 300 python3 "$DT_TOPOLOGIES/compare.py" \
     "${DT_BUILD:-.}/tools/dt-topo" 2>&1)
-sed 's/^/# /' <<<"$said"
+while read -r line; do echo "# $line"; done <<<"$said"
 like 'all answers are as expected' "$said" '[1-9][0-9]* passed, 0 failed$'
 done_testing

@@ -140,9 +140,8 @@ static int open_place(FILE *notes, const struct place *place, bool make)
     if (fstat(dir, &stat) || !safe(place, &stat)) {
         if (!make)
             note(notes,
-                 "cache not used: %s: expected a directory that only %s "
-                 "can write",
-                 place->path, place->own ? "you can read and" : "root");
+                 "cache not used: %s: expected a directory that only %s write",
+                 place->path, place->own ? "you can read and" : "root can");
         close(dir);
         return -1;
     }
@@ -222,6 +221,18 @@ static bool write_place(int dir, const struct place *place, const char *key,
     return false;
 }
 
+/* Did the GPU driver show every GPU? The devices of a cgroup can hide some,
+ * which others see. */
+static bool shows_all(const dt_topo_t *topo)
+{
+    bool asked = strstr(topo->source, "NVML") != NULL;
+    for (uint32_t i = 0; i < topo->ngpus && asked; i++)
+        if (topo->gpu[i].vendor == DT_VENDOR_NVIDIA && !topo->gpu[i].lost &&
+            !*topo->gpu[i].uuid)
+            return false;
+    return true;
+}
+
 /* A cache that cannot be written is only a pity. */
 static void store(FILE *notes, const struct place *place, size_t nplaces,
                   uint64_t devices, const dt_topo_t *topo)
@@ -230,7 +241,7 @@ static void store(FILE *notes, const struct place *place, size_t nplaces,
     bool stored = !text;
     for (size_t i = 0; i < nplaces && !stored; i++) {
         char key[KEY];
-        if (!place[i].own && geteuid() != 0)
+        if (!place[i].own && (geteuid() != 0 || !shows_all(topo)))
             continue;
         int dir = open_place(notes, &place[i], true);
         if (dir < 0)

@@ -1,29 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* cluster.c - ask many nodes through srun, and find the odd ones. */
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "topo.h"
 
-extern char **environ;
-
-enum { MAX_ANSWER = 16 << 20, LINE = 4096 };
+enum { MAX_ANSWER = 16 << 20, SINFO_SECONDS = 10 };
 
 struct node {
     char *name;
-    char *text; /* what it said so far; NULL: nothing */
+    char state[32]; /* as Slurm says, "" unknown */
+    bool away;      /* Slurm would start nothing there */
+    char *text;     /* what it said so far; NULL: nothing */
     size_t len;
     bool ended;   /* it said all */
+    bool broken;  /* not all of it could be kept */
     size_t group; /* [0, ngroups) once known */
     bool grouped;
 };
@@ -31,7 +25,7 @@ struct node {
 /* Nodes that are alike; one of them is kept. */
 struct group {
     dt_topo_t *topo;
-    const char *first;
+    const struct node *first;
     size_t nodes;
 };
 
@@ -115,9 +109,10 @@ static struct node *find_node(struct cluster *cluster, const char *name)
 static void take_text(struct node *node, const char *text, bool line_ends)
 {
     size_t len = strlen(text);
-    if (node->len + len + 2 > MAX_ANSWER)
-        return; /* it will not parse */
-    char *more = realloc(node->text, node->len + len + 2);
+    char *more = node->len + len + 2 <= MAX_ANSWER && !node->broken
+                     ? realloc(node->text, node->len + len + 2)
+                     : NULL;
+    node->broken = !more;
     if (!more)
         return;
     node->text = more;
@@ -136,8 +131,9 @@ static void print_note(const struct node *node, const char *text)
 }
 
 /* One line of srun's output. */
-static void take_line(struct cluster *cluster, char *line)
+static void take_line(void *arg, char *line)
 {
+    struct cluster *cluster = arg;
     size_t start = strlen(FRAME_START);
     char *at = !strncmp(line, FRAME_START, start)
                    ? strpbrk(line + start, "|!>#")
@@ -159,137 +155,159 @@ static void take_line(struct cluster *cluster, char *line)
         take_text(node, at + 1, mark == FRAME_TEXT);
 }
 
-static long long now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
-}
-
-/* Take lines until the pipe is closed or the time is up; true if closed. */
-static bool listen_to(struct cluster *cluster, int pipe)
-{
-    char line[LINE];
-    size_t len = 0;
-    long long end = now_ms() + cluster->request->timeout * 1000LL;
-    for (;;) {
-        struct pollfd entry = {.fd = pipe, .events = POLLIN};
-        long long left = end - now_ms();
-        int ready = left > 0 ? poll(&entry, 1, (int)left) : 0;
-        if (ready < 0 && errno == EINTR)
-            continue;
-        if (ready <= 0)
-            return false;
-        ssize_t n = read(pipe, line + len, sizeof(line) - 1 - len);
-        if (n <= 0)
-            return true;
-        len += (size_t)n;
-        line[len] = '\0';
-        char *at = line, *newline;
-        while ((newline = strchr(at, '\n'))) {
-            *newline = '\0';
-            take_line(cluster, at);
-            at = newline + 1;
-        }
-        len -= (size_t)(at - line);
-        if (len == sizeof(line) - 1)
-            len = 0; /* no line of ours */
-        memmove(line, at, len);
-    }
-}
-
 /* ---- srun ---- */
 
-/* Inside a job srun takes these for what is asked of it. */
+/* srun and sinfo take these for what is asked of them, inside a job above
+ * all. */
 static void clean_environment(void)
 {
     static const char *const unwanted[] = {
         "SLURM_LABELIO",         "SLURM_UNBUFFEREDIO",   "SLURM_NTASKS",
         "SLURM_NPROCS",          "SLURM_NNODES",         "SLURM_JOB_NUM_NODES",
         "SLURM_NTASKS_PER_NODE", "SLURM_TASKS_PER_NODE", "SLURM_NODELIST",
-        "SLURM_DISTRIBUTION",    "SLURM_STDOUTMODE"};
+        "SLURM_DISTRIBUTION",    "SLURM_STDOUTMODE",     "SINFO_PARTITION"};
     for (size_t i = 0; i < sizeof(unwanted) / sizeof(unwanted[0]); i++)
         unsetenv(unwanted[i]);
 }
 
-static dt_result_t start_srun(const struct cluster *cluster, int out,
-                              pid_t *pid)
+/* ---- which nodes can answer ---- */
+
+static void take_state(void *arg, char *line)
 {
-    const struct cluster_request *request = cluster->request;
-    char nodelist[8192], nodes[32], ntasks[32], minutes[32], self[4096];
-    const char *argv[24];
-    size_t n = 0;
-    posix_spawn_file_actions_t actions;
-    ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (len < 0 || (size_t)snprintf(nodelist, sizeof(nodelist), "--nodelist=%s",
-                                    request->nodes) >= sizeof(nodelist))
-        return fail(cluster->err, DT_ERR_SYSTEM,
-                    "-w: too long a list, or no /proc");
-    self[len] = '\0';
-    snprintf(nodes, sizeof(nodes), "--nodes=%zu", cluster->nnodes);
-    snprintf(ntasks, sizeof(ntasks), "--ntasks=%zu", cluster->nnodes);
-    snprintf(minutes, sizeof(minutes), "--time=%u", request->timeout / 60 + 1);
-    argv[n++] = "srun";
-    argv[n++] = nodelist;
-    argv[n++] = nodes;
-    argv[n++] = ntasks;
-    argv[n++] = "--ntasks-per-node=1";
-    argv[n++] = "--overcommit";
-    argv[n++] = minutes;
-    argv[n++] = "--job-name=dt-topo";
-    argv[n++] = "--mpi=none";
-    argv[n++] = "--input=none";
-    argv[n++] = "--kill-on-bad-exit=0";
-    if (getenv("SLURM_JOB_ID"))
-        argv[n++] = "--overlap";
-    argv[n++] = self;
-    argv[n++] = "--cached";
-    argv[n++] = "--framed";
-    if (request->refresh)
-        argv[n++] = "--refresh";
-    if (request->conf) {
-        argv[n++] = "--conf";
-        argv[n++] = request->conf;
-    }
-    argv[n] = NULL;
-    clean_environment();
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    int rc = posix_spawnp(pid, "srun", &actions, NULL,
-                          (char *const *)(uintptr_t)argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    return rc ? fail(cluster->err, DT_ERR_SYSTEM, "srun: %s", strerror(rc))
-              : DT_SUCCESS;
+    struct cluster *cluster = arg;
+    char *state = strchr(line, ' ');
+    if (!state)
+        return;
+    *state++ = '\0';
+    struct node *node = find_node(cluster, line);
+    if (node)
+        snprintf(node->state, sizeof(node->state), "%.*s",
+                 (int)strcspn(state, " "), state);
 }
 
-/* SIGTERM lets srun cancel what it started. */
-static void end_srun(pid_t pid, bool closed)
+/* One such node, and srun would wait for it before it starts on any. The marks
+ * behind a state: it does not respond, or is being powered or rebooted. */
+static bool is_away(const char *state, bool in_job)
 {
-    long long patience = now_ms() + (closed ? 5000 : 0);
-    int step = 0;
-    while (waitpid(pid, NULL, WNOHANG) == 0) {
-        if (now_ms() >= patience) {
-            kill(pid, step++ ? SIGKILL : SIGTERM);
-            patience = now_ms() + 3000;
-        }
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    static const char *const always[] = {"down",  "drained", "fail",  "unknown",
+                                         "inval", "future",  "power", "reboot"};
+    bool away = strpbrk(state, "*~!#%@^") ||
+                (!in_job && (!strncmp(state, "alloc", 5) ||
+                             !strncmp(state, "draining", 8)));
+    for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
+        away = away || !strncmp(state, always[i], strlen(always[i]));
+    return away;
+}
+
+/* Where sinfo says nothing, all are asked. */
+static void ask_states(struct cluster *cluster)
+{
+    const char *argv[] = {"sinfo",
+                          "--all",
+                          "--noheader",
+                          "--Node",
+                          "--format=%N %T",
+                          "--nodes",
+                          cluster->request->nodes,
+                          NULL};
+    struct dt_error ignored;
+    bool late, any = false;
+    command_run(&(struct command){.argv = argv,
+                                  .timeout = SINFO_SECONDS,
+                                  .quiet = true,
+                                  .take = take_state,
+                                  .arg = cluster},
+                &late, &ignored);
+    for (size_t i = 0; i < cluster->nnodes; i++)
+        any = any || *cluster->node[i].state;
+    for (size_t i = 0; any && i < cluster->nnodes; i++) {
+        struct node *node = &cluster->node[i];
+        if (!*node->state)
+            strcpy(node->state, "unknown to Slurm");
+        node->away = is_away(node->state, getenv("SLURM_JOB_ID") != NULL);
     }
+}
+
+/* ---- srun ---- */
+
+/* The names of all that are not away, as Slurm writes them; free() it. */
+static char *list_present(const struct cluster *cluster, size_t *n)
+{
+    static const char option[] = "--nodelist=";
+    const char **name = calloc(cluster->nnodes + 1, sizeof(*name));
+    char *text = NULL;
+    size_t size;
+    FILE *out = name ? open_memstream(&text, &size) : NULL;
+    *n = 0;
+    for (size_t i = 0; name && i < cluster->nnodes; i++)
+        if (!cluster->node[i].away)
+            name[(*n)++] = cluster->node[i].name;
+    if (out) {
+        fputs(option, out);
+        hosts_print(out, name, *n);
+        fclose(out);
+    }
+    free(name);
+    return text;
+}
+
+static dt_result_t run_srun(struct cluster *cluster, const char *nodelist,
+                            size_t n)
+{
+    const struct cluster_request *request = cluster->request;
+    char nodes[32], ntasks[32], minutes[32], self[4096];
+    const char *argv[24];
+    size_t argc = 0;
+    ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (len < 0)
+        return fail(cluster->err, DT_ERR_SYSTEM, "-w: no /proc");
+    self[len] = '\0';
+    snprintf(nodes, sizeof(nodes), "--nodes=%zu", n);
+    snprintf(ntasks, sizeof(ntasks), "--ntasks=%zu", n);
+    snprintf(minutes, sizeof(minutes), "--time=%u", request->timeout / 60 + 1);
+    argv[argc++] = "srun";
+    argv[argc++] = nodelist;
+    argv[argc++] = nodes;
+    argv[argc++] = ntasks;
+    argv[argc++] = "--ntasks-per-node=1";
+    argv[argc++] = "--overcommit";
+    argv[argc++] = minutes;
+    argv[argc++] = "--job-name=dt-topo";
+    argv[argc++] = "--mpi=none";
+    argv[argc++] = "--input=none";
+    argv[argc++] = "--no-kill";
+    argv[argc++] = "--kill-on-bad-exit=0";
+    if (getenv("SLURM_JOB_ID"))
+        argv[argc++] = "--overlap";
+    argv[argc++] = self;
+    argv[argc++] = "--cached";
+    argv[argc++] = "--framed";
+    if (request->refresh)
+        argv[argc++] = "--refresh";
+    if (request->conf) {
+        argv[argc++] = "--conf";
+        argv[argc++] = request->conf;
+    }
+    argv[argc] = NULL;
+    return command_run(&(struct command){.argv = argv,
+                                         .timeout = request->timeout,
+                                         .take = take_line,
+                                         .arg = cluster},
+                       &cluster->late, cluster->err);
 }
 
 static dt_result_t ask(struct cluster *cluster)
 {
-    int pipes[2];
-    pid_t pid;
-    if (pipe2(pipes, O_CLOEXEC))
-        return fail(cluster->err, DT_ERR_SYSTEM, "no pipe: %s",
-                    strerror(errno));
-    dt_result_t rc = start_srun(cluster, pipes[1], &pid);
-    close(pipes[1]);
-    if (rc == DT_SUCCESS) {
-        cluster->late = !listen_to(cluster, pipes[0]);
-        end_srun(pid, !cluster->late);
-    }
-    close(pipes[0]);
+    size_t n;
+    dt_result_t rc = DT_SUCCESS;
+    clean_environment();
+    ask_states(cluster);
+    char *nodelist = list_present(cluster, &n);
+    if (!nodelist)
+        rc = no_memory(cluster->err);
+    else if (n)
+        rc = run_srun(cluster, nodelist, n);
+    free(nodelist);
     return rc;
 }
 
@@ -327,8 +345,7 @@ static dt_result_t put_in_group(struct cluster *cluster, struct node *node,
         }
         cluster->group = more;
         make_printable(topo);
-        more[cluster->ngroups++] =
-            (struct group){.topo = topo, .first = node->name};
+        more[cluster->ngroups++] = (struct group){.topo = topo, .first = node};
     }
     node->grouped = true;
     node->group = i;
@@ -340,7 +357,8 @@ static dt_result_t group_nodes(struct cluster *cluster)
 {
     for (size_t i = 0; i < cluster->nnodes; i++) {
         struct node *node = &cluster->node[i];
-        dt_topo_t *topo = node->ended && node->text ? parse(node) : NULL;
+        dt_topo_t *topo =
+            node->ended && node->text && !node->broken ? parse(node) : NULL;
         if (!topo)
             continue;
         dt_result_t rc = put_in_group(cluster, node, topo);
@@ -350,55 +368,72 @@ static dt_result_t group_nodes(struct cluster *cluster)
     return DT_SUCCESS;
 }
 
-/* Print those of a group, or (SIZE_MAX) of none; how many. */
-static size_t print_names(FILE *out, const struct cluster *cluster,
-                          size_t group)
+/* Both of one group, or silent for the same reason. */
+static bool is_like(const struct node *a, const struct node *b)
+{
+    if (a->grouped || b->grouped)
+        return a->grouped && b->grouped && a->group == b->group;
+    return a->away == b->away && (!a->away || !strcmp(a->state, b->state));
+}
+
+/* "n[0-2] (3 nodes): ": all that are like one. */
+static void print_names(FILE *out, const struct cluster *cluster,
+                        const struct node *one)
 {
     size_t n = 0;
-    const char **name = calloc(cluster->nnodes + 1, sizeof(*name));
+    char count[64];
+    const char **name = calloc(cluster->nnodes, sizeof(*name));
     for (size_t i = 0; i < cluster->nnodes; i++) {
-        const struct node *node = &cluster->node[i];
-        if (node->grouped ? node->group == group : group == SIZE_MAX) {
-            if (name)
-                name[n] = node->name;
-            n++;
-        }
+        if (!is_like(&cluster->node[i], one))
+            continue;
+        if (name)
+            name[n] = cluster->node[i].name;
+        n++;
     }
     if (name)
         hosts_print(out, name, n);
     free(name);
-    return n;
+    fprintf(out, " (%s): ", count_text(count, n, "node"));
 }
 
-static void report(FILE *out, const struct cluster *cluster)
+static void report_groups(FILE *out, const struct cluster *cluster)
 {
-    size_t most = 0, silent = cluster->nnodes;
-    char summary[256], count[64];
-    for (size_t i = 0; i < cluster->ngroups; i++) {
-        silent -= cluster->group[i].nodes;
+    size_t most = 0;
+    char summary[256];
+    for (size_t i = 1; i < cluster->ngroups; i++)
         if (cluster->group[i].nodes > cluster->group[most].nodes)
             most = i;
-    }
     for (size_t k = 0; k < cluster->ngroups; k++) {
         size_t i = k == 0 ? most : k <= most ? k - 1 : k; /* most first */
         const struct group *group = &cluster->group[i];
-        print_names(out, cluster, i);
-        fprintf(out, " (%s): %s\n", count_text(count, group->nodes, "node"),
-                summary_text(summary, group->topo));
+        print_names(out, cluster, group->first);
+        fprintf(out, "%s\n", summary_text(summary, group->topo));
         if (i == most)
             continue;
         fprintf(out, "  %s from %s:\n",
                 group->nodes == 1 ? "differs" : "differ",
-                cluster->group[most].first);
+                cluster->group[most].first->name);
         print_diff(out, "    ", cluster->group[most].topo, group->topo);
     }
-    if (!silent)
-        return;
-    print_names(out, cluster, SIZE_MAX);
-    fprintf(out, " (%s): no answer", count_text(count, silent, "node"));
-    if (cluster->late)
-        fprintf(out, " within %u s", cluster->request->timeout);
-    fputc('\n', out);
+}
+
+static void report_silent(FILE *out, const struct cluster *cluster)
+{
+    for (size_t i = 0; i < cluster->nnodes; i++) {
+        const struct node *node = &cluster->node[i];
+        bool told = node->grouped;
+        for (size_t k = 0; k < i && !told; k++)
+            told = is_like(&cluster->node[k], node);
+        if (told)
+            continue;
+        print_names(out, cluster, node);
+        if (node->away)
+            fprintf(out, "not asked: %s\n", node->state);
+        else if (cluster->late)
+            fprintf(out, "no answer within %u s\n", cluster->request->timeout);
+        else
+            fputs("no answer\n", out);
+    }
 }
 
 dt_result_t cluster_compare(FILE *out, const struct cluster_request *request,
@@ -411,7 +446,8 @@ dt_result_t cluster_compare(FILE *out, const struct cluster_request *request,
     if (rc == DT_SUCCESS)
         rc = group_nodes(&cluster);
     if (rc == DT_SUCCESS) {
-        report(out, &cluster);
+        report_groups(out, &cluster);
+        report_silent(out, &cluster);
         *same =
             cluster.ngroups == 1 && cluster.group[0].nodes == cluster.nnodes;
     }

@@ -116,9 +116,18 @@ static const dt_topo_numa_t *find_numa(const dt_topo_t *topo, uint32_t id)
     return NULL;
 }
 
+static char *package_text(char text[32], int package)
+{
+    if (package < 0)
+        strcpy(text, "an unknown package");
+    else
+        snprintf(text, 32, "package %d", package);
+    return text;
+}
+
 static void diff_numas(struct diff *diff)
 {
-    char what[64];
+    char what[64], got[32], expected[32];
     for (uint32_t i = 0; i < diff->a->nnumas; i++) {
         const dt_topo_numa_t *a = &diff->a->numa[i];
         const dt_topo_numa_t *b = find_numa(diff->b, a->id);
@@ -129,8 +138,9 @@ static void diff_numas(struct diff *diff)
         snprintf(what, sizeof(what), "NUMA node %u", a->id);
         diff_set(diff, what, &a->cpus, &b->cpus);
         if (a->package != b->package)
-            say(diff, "%s: in package %d, expected %d", what, b->package,
-                a->package);
+            say(diff, "%s: in %s, expected %s", what,
+                package_text(got, b->package),
+                package_text(expected, a->package));
     }
     for (uint32_t i = 0; i < diff->b->nnumas; i++)
         if (!find_numa(diff->a, diff->b->numa[i].id))

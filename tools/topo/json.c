@@ -269,12 +269,11 @@ dt_result_t print_json(FILE *out, const dt_topo_t *topo,
     else
         b.built = false;
     dt_topo_destroy(b.linked);
-    bool good = b.built && root && !json_dumpf(root, out, JSON_INDENT(1));
+    bool good = b.built && root &&
+                (!json_dumpf(root, out, JSON_INDENT(1)) || ferror(out));
     json_decref(root);
     if (!good)
-        return fail(err, DT_ERR_NO_MEMORY,
-                    "no memory for the JSON, or it "
-                    "could not be written");
+        return fail(err, DT_ERR_NO_MEMORY, "no memory for the JSON");
     fputc('\n', out);
     return DT_SUCCESS;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* main.c - dt-topo: what a node is made of, and who gets which part. */
+#include <fcntl.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "options.h"
 
@@ -171,10 +173,20 @@ static int run(struct options *options, struct dt_error *err)
     return show(options, err);
 }
 
+/* Files of ours must not get the numbers of those that are closed; reading and
+ * writing there still fail. */
+static void fill_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0) /* then open() returns it: the lowest */
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
     struct options options;
     struct dt_error err = {""};
+    fill_standard_files();
     setlocale(LC_CTYPE, "");
     if (options_parse(&options, argc, argv, &err) != DT_SUCCESS)
         return complain(&err, USAGE);

@@ -207,6 +207,17 @@ static dt_result_t check(const struct options *options, struct dt_error *err)
         what = "--framed goes with --cached";
     else if (options->node.cache && !options->node.cached)
         what = "--cache goes with --cached";
+    else if (options->node.refresh && !options->node.cached &&
+             !options->cluster.nodes)
+        what = "--refresh goes with --cached and -w";
+    else if (options->cluster.timeout && !options->cluster.nodes)
+        what = "--timeout goes with -w";
+    else if (options->node.name && options->cluster.nodes)
+        what = "--node does not go with -w";
+    else if ((options->node.conf || options->node.name) &&
+             (options->input || options->diff[1]))
+        what = "--conf and --node are about this node: leave out --input, or "
+               "the second of --diff";
     return what ? fail(err, DT_ERR_INVALID_ARG, "%s", what) : DT_SUCCESS;
 }
 
@@ -214,9 +225,11 @@ dt_result_t options_parse(struct options *options, int argc, char **argv,
                           struct dt_error *err)
 {
     int c;
-    *options = (struct options){.cluster = {.timeout = TIMEOUT}};
+    *options = (struct options){0};
     opterr = 0;
     while ((c = getopt_long(argc, argv, ":w:hV", known, NULL)) != -1) {
+        if (c == '?' && optopt > 0 && optopt < OPT_INPUT) /* maybe of -abc */
+            return fail(err, DT_ERR_INVALID_ARG, "-%c: no such option", optopt);
         if (c == ':' || c == '?')
             return fail(err, DT_ERR_INVALID_ARG,
                         c == ':' ? "%s: expected a value after it"
@@ -233,5 +246,10 @@ dt_result_t options_parse(struct options *options, int argc, char **argv,
                     argv[optind]);
     options->cluster.conf = options->node.conf;
     options->cluster.refresh = options->node.refresh;
-    return options->help || options->version ? DT_SUCCESS : check(options, err);
+    if (options->help || options->version)
+        return DT_SUCCESS;
+    dt_result_t rc = check(options, err);
+    if (!options->cluster.timeout)
+        options->cluster.timeout = TIMEOUT;
+    return rc;
 }

@@ -45,6 +45,29 @@ static dt_result_t parse_gpus(dt_place_request_t *request, const char *text,
     return DT_SUCCESS;
 }
 
+/* The granted CPUs: all that are listed; none: all there are. */
+static dt_result_t parse_cpus(dt_place_request_t *request, const char *text,
+                              struct dt_error *err)
+{
+    dt_cpuset_t online;
+    if (!text)
+        return DT_SUCCESS;
+    if (dt_cpuset_parse(text, &request->cpus, NULL) != DT_SUCCESS ||
+        !dt_cpuset_count(&request->cpus))
+        return fail(err, DT_ERR_INVALID_ARG,
+                    "--cpus=%s: expected numbers of CPUs, as in 0-15,64-79",
+                    text);
+    online_cpus(request->topo, &online);
+    for (uint32_t i = 0; i < DT_TOPO_MAX_CPUS; i++)
+        if (request->topo->ncpus && dt_cpuset_has(&request->cpus, i) &&
+            !dt_cpuset_has(&online, i))
+            return fail(err, DT_ERR_INVALID_ARG,
+                        "--cpus=%s: there is no CPU %u: expected numbers that "
+                        "dt-topo shows",
+                        text, i);
+    return DT_SUCCESS;
+}
+
 /* What one word of a list "1,2,0x3" stands for. */
 typedef dt_result_t parse_word(const dt_place_request_t *request,
                                const char *word, uint64_t *value,
@@ -184,12 +207,9 @@ dt_result_t plan_make(struct plan *plan, const dt_topo_t *topo,
                     "--tasks=%s: expected a number from 1 to %d", text->tasks,
                     DT_PLACE_MAX_TASKS);
     request->ntasks = (uint32_t)ntasks;
-    if (text->cpus &&
-        dt_cpuset_parse(text->cpus, &request->cpus, NULL) != DT_SUCCESS)
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "--cpus=%s: expected numbers of CPUs, as in 0-15,64-79",
-                    text->cpus);
-    dt_result_t rc = parse_gpus(request, text->gpus, err);
+    dt_result_t rc = parse_cpus(request, text->cpus, err);
+    if (rc == DT_SUCCESS)
+        rc = parse_gpus(request, text->gpus, err);
     if (rc == DT_SUCCESS)
         rc = parse_policy(request, text->policy, err);
     if (rc == DT_SUCCESS)

@@ -104,8 +104,9 @@ const char *place_note_text(uint32_t bit)
     case DT_PLACE_NOTE_SPLIT:
         return "the GPUs of a task are on several NUMA nodes";
     case DT_PLACE_NOTE_NO_PEER:
-        return "the policy hides GPUs that are joined by links: peer-to-peer "
-               "between tasks is lost; use --dt-gpus=auto to keep it";
+        return "the policy hides GPUs that a task could reach directly: "
+               "peer-to-peer between tasks is lost; use --dt-gpus=auto to "
+               "keep it";
     case DT_PLACE_NOTE_LOST:
         return "a granted GPU is not usable: it has fallen off the bus";
     default:
@@ -115,19 +116,21 @@ const char *place_note_text(uint32_t bit)
 
 void print_plan_notes(FILE *out, const struct plan *plan)
 {
-    uint32_t all = 0;
-    for (uint32_t i = 0; i < plan->request.ntasks; i++)
+    uint32_t all = 0, each = UINT32_MAX; /* of any task, of all tasks */
+    for (uint32_t i = 0; i < plan->request.ntasks; i++) {
         all |= plan->task[i].notes;
+        each &= plan->task[i].notes;
+    }
     for (uint32_t bit = 1; bit && bit <= all; bit <<= 1) {
-        const char *comma = "task ";
+        const char *before = " (task ";
         if (!(all & bit))
             continue;
-        fprintf(out, "note: %s (", place_note_text(bit));
-        for (uint32_t i = 0; i < plan->request.ntasks; i++)
+        fprintf(out, "note: %s", place_note_text(bit));
+        for (uint32_t i = 0; i < plan->request.ntasks && !(each & bit); i++)
             if (plan->task[i].notes & bit) {
-                fprintf(out, "%s%u", comma, i);
-                comma = ",";
+                fprintf(out, "%s%u", before, i);
+                before = ",";
             }
-        fputs(")\n", out);
+        fputs(each & bit ? "\n" : ")\n", out);
     }
 }

@@ -207,6 +207,21 @@ void node_name(const struct node_request *request, char name[HOST_NAME]);
 dt_result_t node_topology(const struct node_request *request, dt_topo_t **topo,
                           struct dt_error *err);
 
+/* ---- command.c: a program of Slurm's ---- */
+
+struct command {
+    const char *const *argv;             /* argv[0] is looked for in PATH */
+    unsigned timeout;                    /* seconds */
+    bool quiet;                          /* nobody reads its errors */
+    void (*take)(void *arg, char *line); /* of its output, without newline */
+    void *arg;
+};
+
+/* Run it until it ends; *late: it had to be ended, as its time was up. A signal
+ * that ends us ends it first. SYSTEM: it did not start. */
+dt_result_t command_run(const struct command *command, bool *late,
+                        struct dt_error *err);
+
 /* ---- frames.c and cluster.c: many nodes over one pipe ---- */
 
 /* Print text in lines that can be told apart from those of other nodes; mark

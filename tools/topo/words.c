@@ -17,12 +17,15 @@ dt_result_t fail(struct dt_error *err, dt_result_t code, const char *fmt, ...)
 
 void note(FILE *notes, const char *fmt, ...)
 {
+    char text[2048];
     va_list args;
     va_start(args, fmt);
-    fputs("dt-topo: ", notes);
-    vfprintf(notes, fmt, args);
-    fputc('\n', notes);
+    vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
+    for (char *at = text; *at; at++) /* it may quote a file that is not ours */
+        if ((unsigned char)*at < ' ' || *at == '\177')
+            *at = '?';
+    fprintf(notes, "dt-topo: %s\n", text);
 }
 
 char *count_text(char text[64], size_t n, const char *noun)
