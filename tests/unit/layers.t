@@ -74,16 +74,20 @@ violations() # TREE; one line per wrong #include
 wrong_links() # MAKEFILE
 {
     sed -e ':a' -e '/\\$/{N;ba' -e '}' -e 's/\\\n//g' "$1" |
-        sed -nE 's/^(lib_libdt_([a-z]+)_la|spank_[a-z_]*la)_LIBADD *\+?=/\1/p' |
+        sed -nE 's/^(lib_libdt_([a-z]+)_la|(spank|pmix)_[a-z_]*la)_LIBADD *\+?=/\1/p' |
         while read -r name rest; do
             layer=${name#lib_libdt_} layer=${layer%_la}
-            case $name in spank*) layer=spank ;; lib_libdt_la | lib_libdt_topo_la) continue ;; esac
+            case $name in
+            spank*) layer=spank ;;
+            pmix*) layer=pmix ;;
+            lib_libdt_la | lib_libdt_topo_la) continue ;;
+            esac
             for word in $rest; do
                 case $word in
                 lib/libdt-*.la)
                     word=${word#lib/libdt-} word=${word%.la}
                     [[ " ${below[$layer]-} " == *" $word "* ]] ;;
-                "\$(PMIX_LIBS)") [ "$layer" = boot ] ;;
+                "\$(PMIX_LIBS)") [[ $layer = boot || $layer = pmix ]] ;;
                 "\$(UCX_LIBS)") [ "$layer" = tl ] ;;
                 "\$(HWLOC_LIBS)" | "\$(EXPAT_LIBS)") [ "$layer" = sources ] ;;
                 lib/libdt.la) false ;;
@@ -106,6 +110,7 @@ cat >"$tmp/Makefile.am" <<'END'
 lib_libdt_base_la_LIBADD = lib/libdt-coll.la
 spank_spank_dt_la_LIBADD = lib/libdt-model.la \
 	$(UCX_LIBS)
+pmix_libdt_pmix_la_LIBADD = lib/libdt-boot.la $(PMIX_LIBS)
 END
 is "an include upward is seen" "$(violations "$tmp" | sort)" \
 'lib/coll/comm.h: <ucp/api/ucp.h>
@@ -114,6 +119,7 @@ lib/topo/place.c: "coll/comm.h" of layer coll
 spank/plugin.c: <pmix_server.h>'
 is "a link upward is seen" "$(wrong_links "$tmp/Makefile.am")" \
 "base links coll
-spank links \$(UCX_LIBS)"
+spank links \$(UCX_LIBS)
+pmix links boot"
 
 done_testing

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* dt-run.c - start the ranks of a job on this machine, with a PMIx server. */
+#include <errno.h>
+#include <getopt.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "environ.h"
+#include "keeper.h"
+#include "label.h"
+#include "ranks.h"
+#include "server.h"
+
+#define EXIT_USAGE    64
+#define EXIT_OWN      70 /* dt-run itself failed */
+#define EXIT_TIME     124
+#define EXIT_CANNOT   126
+#define EXIT_MISSING  127
+#define RANKS_MAX     4096
+#define SECONDS_MAX   31536000 /* a year */
+#define GRACE_MS      5000
+#define CLOSE_SECONDS 30
+
+struct options {
+    size_t ranks, cores;
+    long seconds; /* 0: no limit */
+    bool label, no_kill;
+    char **argv;
+};
+
+struct run {
+    struct options options;
+    struct dt_keeper keeper;
+    struct dt_pmix *pmix;
+    struct dt_ranks ranks;
+    struct dt_labels labels;
+    struct pollfd *polls;
+    int signals; /* a signalfd */
+    int code;    /* the exit code so far */
+    int64_t deadline, term_at, kill_at;
+    bool stopping;  /* the ranks are being ended */
+    bool by_signal; /* since somebody told us to */
+};
+
+static void complain(const char *text)
+{
+    fprintf(stderr, "dt-run: %s\n", text);
+}
+
+/* --- options ------------------------------------------------------------- */
+
+static const char usage_text[] =
+    "usage: dt-run [-n RANKS] [-l] [-t SECONDS] [--no-kill] [--] PROGRAM "
+    "[ARGS]\n"
+    "  -n, --ranks RANKS      how many to start (default: one per core)\n"
+    "  -l, --label            write the rank in front of each line of output\n"
+    "  -t, --timeout SECONDS  end the job when it takes longer\n"
+    "      --no-kill          let the others go on when a rank fails\n"
+    "  -h, --help             print this\n"
+    "  -V, --version          print the version\n";
+
+/* A whole decimal number from 1 to max. */
+static bool parse_number(const char *text, long max, long *number)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno || end == text || *end || value < 1 || value > max ||
+        *text == '+' || *text == ' ')
+        return false;
+    *number = value;
+    return true;
+}
+
+static int bad_number(const char *option, const char *text, long max)
+{
+    fprintf(stderr, "dt-run: %s %s: expected a whole number from 1 to %ld\n",
+            option, text, max);
+    return EXIT_USAGE;
+}
+
+static size_t count_cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set))
+        return 1;
+    return (size_t)CPU_COUNT(&set);
+}
+
+/* Returns -1 to go on, or the exit code. */
+static int parse(struct options *options, int argc, char **argv)
+{
+    const struct option longs[] = {{"ranks", required_argument, NULL, 'n'},
+                                   {"label", no_argument, NULL, 'l'},
+                                   {"timeout", required_argument, NULL, 't'},
+                                   {"no-kill", no_argument, NULL, 'k'},
+                                   {"help", no_argument, NULL, 'h'},
+                                   {"version", no_argument, NULL, 'V'},
+                                   {0}};
+    long ranks;
+    *options = (struct options){.cores = count_cores()};
+    options->ranks = options->cores;
+    for (int opt;
+         (opt = getopt_long(argc, argv, "+n:lt:hV", longs, NULL)) != -1;) {
+        switch (opt) {
+        case 'n':
+            if (!parse_number(optarg, RANKS_MAX, &ranks))
+                return bad_number("-n", optarg, RANKS_MAX);
+            options->ranks = (size_t)ranks;
+            break;
+        case 't':
+            if (!parse_number(optarg, SECONDS_MAX, &options->seconds))
+                return bad_number("-t", optarg, SECONDS_MAX);
+            break;
+        case 'l':
+            options->label = true;
+            break;
+        case 'k':
+            options->no_kill = true;
+            break;
+        case 'h':
+            fputs(usage_text, stdout);
+            return 0;
+        case 'V':
+            puts("dt-run (slurm-dt) " PACKAGE_VERSION);
+            return 0;
+        default:
+            fputs(usage_text, stderr);
+            return EXIT_USAGE;
+        }
+    }
+    options->argv = argv + optind;
+    if (*options->argv)
+        return -1;
+    complain("no program to run");
+    fputs(usage_text, stderr);
+    return EXIT_USAGE;
+}
+
+/* --- ending the ranks ---------------------------------------------------- */
+
+/* Ask the ranks to end, by sig unless they have it already; insist later. */
+static void stop(struct run *run, int sig, bool send)
+{
+    int64_t now = dt_pmix_now();
+    if (send)
+        dt_ranks_signal(&run->ranks, sig);
+    run->stopping = true;
+    if (sig == SIGINT) {
+        run->term_at = now + GRACE_MS;
+        run->kill_at = now + 2 * GRACE_MS;
+    } else {
+        run->term_at = DT_NEVER;
+        run->kill_at = now + GRACE_MS;
+    }
+}
+
+static void check_time(struct run *run)
+{
+    int64_t now = dt_pmix_now();
+    if (now >= run->deadline) {
+        fprintf(stderr, "dt-run: not done after %ld s, ending all ranks\n",
+                run->options.seconds);
+        run->deadline = DT_NEVER;
+        run->code = EXIT_TIME;
+        stop(run, SIGTERM, true);
+        run->by_signal = false;
+    }
+    if (now >= run->term_at) {
+        dt_ranks_signal(&run->ranks, SIGTERM);
+        run->term_at = DT_NEVER;
+    }
+    if (now >= run->kill_at) {
+        dt_ranks_signal(&run->ranks, SIGKILL);
+        run->kill_at = DT_NEVER;
+    }
+}
+
+static void note_end(struct run *run, size_t rank, int code)
+{
+    dt_pmix_ended(run->pmix, rank, code);
+    /* what we killed tells nothing, unless we were told to */
+    if (!code || (run->stopping && !run->by_signal))
+        return;
+    if (code > run->code)
+        run->code = code;
+    if (run->by_signal)
+        return;
+    if (code > 128)
+        fprintf(stderr, "dt-run: rank %zu: killed by signal %d (%s)\n", rank,
+                code - 128, strsignal(code - 128));
+    else
+        fprintf(stderr, "dt-run: rank %zu: exit code %d\n", rank, code);
+    if (!run->options.no_kill)
+        stop(run, SIGTERM, true);
+}
+
+static void on_abort(void *arg, size_t rank, int code, const char *text)
+{
+    struct run *run = arg;
+    fprintf(stderr, "dt-run: rank %zu aborted the job with code %d%s%s\n", rank,
+            code, *text ? ": " : "", text);
+    if (run->stopping)
+        return;
+    run->code = code >= 1 && code <= 255 ? code : 1;
+    stop(run, SIGTERM, true);
+}
+
+static void on_signal(struct run *run, const struct signalfd_siginfo *info)
+{
+    int sig = (int)info->ssi_signo;
+    if (sig == SIGCHLD)
+        return;
+    if (sig == SIGUSR1 || sig == SIGUSR2) {
+        dt_ranks_signal(&run->ranks, sig);
+        return;
+    }
+    if (run->stopping) {
+        dt_ranks_signal(&run->ranks, SIGKILL);
+        return;
+    }
+    run->by_signal = true;
+    /* the terminal sends it to the ranks as well */
+    stop(run, sig == SIGINT ? SIGINT : SIGTERM,
+         sig != SIGINT || info->ssi_code != SI_KERNEL);
+}
+
+/* --- running ------------------------------------------------------------- */
+
+static dt_result_t start_rank(struct run *run, size_t rank,
+                              struct dt_error *err)
+{
+    struct dt_rank_start start = {run->options.argv, NULL, -1, -1};
+    int fds[2] = {-1, -1};
+    dt_result_t rc = dt_environ_copy(&start.env, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_pmix_environ(run->pmix, rank, &start.env, err);
+    if (rc == DT_SUCCESS && run->options.label)
+        rc = dt_labels_add(&run->labels, rank, fds, err);
+    start.out = fds[0];
+    start.err = fds[1];
+    if (rc == DT_SUCCESS)
+        rc = dt_ranks_start(&run->ranks, rank, &start, err);
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    dt_environ_free(start.env);
+    return rc;
+}
+
+static void start_all(struct run *run)
+{
+    struct dt_error err;
+    dt_result_t rc = DT_SUCCESS;
+    for (size_t r = 0; r < run->options.ranks && rc == DT_SUCCESS; r++)
+        rc = start_rank(run, r, &err);
+    if (rc == DT_SUCCESS)
+        return;
+    complain(err.text);
+    run->code = rc == DT_ERR_NOT_FOUND ? EXIT_MISSING
+                : rc == DT_ERR_IO      ? EXIT_CANNOT
+                                       : EXIT_OWN;
+    run->stopping = true;
+    dt_ranks_signal(&run->ranks, SIGKILL);
+}
+
+/* How long to sleep, in ms. */
+static int sleep_time(const struct run *run)
+{
+    const int64_t ends[] = {run->deadline, run->term_at, run->kill_at};
+    int64_t now = dt_pmix_now(), left = dt_pmix_sleep(run->pmix);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+        if (ends[i] - now < left)
+            left = ends[i] - now;
+    return left < 0 ? 0 : (int)left;
+}
+
+static void turn(struct run *run)
+{
+    struct dt_error err;
+    struct signalfd_siginfo info;
+    size_t rank;
+    int code;
+    run->polls[0] = (struct pollfd){run->signals, POLLIN, 0};
+    run->polls[1] = (struct pollfd){dt_pmix_fd(run->pmix), POLLIN, 0};
+    dt_labels_poll(&run->labels, run->polls + 2);
+    poll(run->polls, 2 + run->labels.count, sleep_time(run));
+    while (read(run->signals, &info, sizeof(info)) == sizeof(info))
+        on_signal(run, &info);
+    if (dt_pmix_dispatch(run->pmix, &err) != DT_SUCCESS && !run->stopping) {
+        complain(err.text);
+        run->code = EXIT_OWN;
+        stop(run, SIGKILL, true);
+    }
+    dt_labels_print(&run->labels);
+    while (dt_ranks_reap(&run->ranks, &rank, &code))
+        note_end(run, rank, code);
+    check_time(run);
+}
+
+/* --- setting up ---------------------------------------------------------- */
+
+static dt_result_t watch_signals(struct run *run, sigset_t *before,
+                                 struct dt_error *err)
+{
+    const int all[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        sigaddset(&set, all[i]);
+    sigprocmask(SIG_BLOCK, &set, before);
+    run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (run->signals < 0)
+        return dt_error_set(err, DT_ERR_SYSTEM, "signalfd: %s",
+                            strerror(errno));
+    return DT_SUCCESS;
+}
+
+/* Who does not know the name cannot join: it holds 128 random bits. */
+static dt_result_t make_name(char *name, size_t size, struct dt_error *err)
+{
+    unsigned char random[16];
+    if (getrandom(random, sizeof(random), 0) != sizeof(random))
+        return dt_error_set(err, DT_ERR_SYSTEM, "getrandom: %s",
+                            strerror(errno));
+    int len = snprintf(name, size, "dt-run.%ld.", (long)getpid());
+    for (size_t i = 0; i < sizeof(random); i++)
+        len += snprintf(name + len, size - (size_t)len, "%02x", random[i]);
+    return DT_SUCCESS;
+}
+
+static dt_result_t open_server(struct run *run, const char *name,
+                               struct dt_error *err)
+{
+    char jobid[32], *command = NULL;
+    size_t len;
+    FILE *out = open_memstream(&command, &len);
+    for (char **arg = run->options.argv; out && *arg; arg++)
+        fprintf(out, "%s%s", arg == run->options.argv ? "" : " ", *arg);
+    if (!out || fclose(out)) {
+        free(command);
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory to start");
+    }
+    snprintf(jobid, sizeof(jobid), "dt-run.%ld", (long)getpid());
+    const struct dt_pmix_config config = {
+        .nspace = name,
+        .jobid = jobid,
+        .directory = run->keeper.directory,
+        .command = command,
+        .ranks = run->options.ranks,
+        .oversubscribed = run->options.ranks > run->options.cores,
+        .launcher = {run, on_abort},
+    };
+    dt_result_t rc = dt_pmix_open(&run->pmix, &config, err);
+    free(command);
+    return rc;
+}
+
+static dt_result_t set_up(struct run *run, struct dt_error *err)
+{
+    const struct options *options = &run->options;
+    char name[128], mark[160];
+    sigset_t before;
+    run->term_at = run->kill_at = run->deadline = DT_NEVER;
+    dt_result_t rc = make_name(name, sizeof(name), err);
+    if (rc == DT_SUCCESS)
+        rc = watch_signals(run, &before, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_ranks_open(&run->ranks, options->ranks, &before, err);
+    if (rc == DT_SUCCESS && options->label)
+        rc = dt_labels_open(&run->labels, options->ranks, err);
+    run->polls = calloc(2 + 2 * options->ranks, sizeof(*run->polls));
+    if (rc == DT_SUCCESS && !run->polls)
+        rc = dt_error_set(err, DT_ERR_NO_MEMORY, "no memory to start");
+    if (rc != DT_SUCCESS)
+        return rc;
+    snprintf(mark, sizeof(mark), "PMIX_NAMESPACE=%s", name);
+    rc = dt_keeper_open(&run->keeper, mark, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    rc = open_server(run, name, err);
+    if (rc != DT_SUCCESS)
+        dt_keeper_close(&run->keeper);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct run run = {.signals = -1};
+    struct dt_error err;
+    int code = parse(&run.options, argc, argv);
+    if (code >= 0)
+        return code;
+    if (set_up(&run, &err) != DT_SUCCESS) {
+        complain(err.text);
+        run.code = EXIT_OWN;
+        goto free_rest;
+    }
+    if (run.options.seconds)
+        run.deadline = dt_pmix_now() + run.options.seconds * 1000;
+    start_all(&run);
+    while (run.ranks.running)
+        turn(&run);
+    dt_labels_close(&run.labels);
+    /* PMIx's last call may wait for ever, see watchdog.h; the keeper does not
+     * need us */
+    alarm(CLOSE_SECONDS);
+    dt_pmix_close(run.pmix);
+    alarm(0);
+    dt_keeper_close(&run.keeper);
+free_rest:
+    if (run.signals >= 0)
+        close(run.signals);
+    free(run.polls);
+    dt_labels_close(&run.labels);
+    dt_ranks_close(&run.ranks);
+    return run.code;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* job.h - the ranks and nodes of a job, and what PMIx tells its ranks of them.
+ * PMIx calls a job a namespace. */
+#ifndef DT_PMIX_JOB_H
+#define DT_PMIX_JOB_H
+
+#include <pmix_common.h>
+#include <stdint.h>
+
+#include "server.h"
+
+struct dt_pmix_job {
+    char nspace[PMIX_MAX_NSLEN + 1];
+    char *jobid, *directory, *command;
+    size_t size;       /* ranks */
+    size_t nodes;      /* of the job */
+    size_t self;       /* which of them this is */
+    char **hosts;      /* nodes names */
+    uint32_t *node_of; /* size indices of hosts */
+    bool oversubscribed;
+};
+
+/* A job of one node, this one. Free with dt_pmix_job_free, also after an
+ * error. */
+dt_result_t dt_pmix_job_init(struct dt_pmix_job *job,
+                             const struct dt_pmix_config *config,
+                             struct dt_error *err);
+
+/* Make the job and its ranks on this node known to PMIx's server. */
+dt_result_t dt_pmix_job_register(const struct dt_pmix_job *job,
+                                 struct dt_error *err);
+
+void dt_pmix_job_free(struct dt_pmix_job *job);
+
+/* The rank that proc stands for; false if it is none of this job. */
+bool dt_pmix_job_rank(const struct dt_pmix_job *job, const pmix_proc_t *proc,
+                      size_t *rank);
+
+#endif
