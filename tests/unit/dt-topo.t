@@ -253,6 +253,23 @@ else
     ok "hidden GPUs # SKIP needs root, mount namespaces and the false driver"
 fi
 
+# a driver that kills or holds who asks it costs its answer, nothing else
+if [ -e "$fakes/libnvidia-ml.so.1" ] && asked >/dev/null 2>&1; then
+    rm -rf driver && mkdir -m 700 driver
+    with_driver() {
+        DT_FAKE_NVML=$1 LD_LIBRARY_PATH=$fakes timeout 60 \
+            "$tool" --cached --conf empty.conf --cache "$tmp/driver" 2>&1
+    }
+    like "a driver that crashes" "$(with_driver crash)" \
+        '^dt-topo: asking the GPU driver failed \(it crashed with signal 6'
+    like "the rest is told all the same" "$(with_driver crash)" '^DtTopology'
+    like "a driver that hangs" "$(with_driver hang)" \
+        '^dt-topo: asking the GPU driver failed \(it took longer than 5 s'
+    is "neither answer is kept" "$(ls driver)" ""
+else
+    ok "a broken driver # SKIP no false driver, or this node tells nothing"
+fi
+
 # ---- a cluster ----
 
 cpus=$(seq -s, 0 2 400) # a line that srun would cut
