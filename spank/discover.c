@@ -16,7 +16,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_COMPLAINT = 4096, CHUNK = 4096, GRACE_MS = 100, CANNOT_RUN = 127 };
+enum {
+    MAX_COMPLAINT = 4096,
+    CHUNK = 4096,
+    GRACE_MS = 100,
+    CANNOT_RUN = 127,
+    NOGROUP = 65534
+};
 
 /* What comes through a pipe; fd is -1 once it has ended. */
 struct stream {
@@ -48,13 +54,18 @@ static void close_from(unsigned first)
         close((int)fd);
 }
 
-/* Nothing may be left by which it could be root again. */
+/* Nothing may be left by which it could be root again. Nor may the user's own
+ * processes take it over, which no cgroup of the job confines: for that, the
+ * kernel wants them to have its group, so it gets one that they cannot have. */
 static bool become(const struct dt_discover *how)
 {
+    const gid_t group = how->gid == NOGROUP ? NOGROUP - 1 : NOGROUP;
+    const gid_t *groups = how->ngroups ? how->groups : &how->gid;
     if (getuid() != 0)
         return true;
-    return seteuid(0) == 0 && setgroups(how->ngroups, how->groups) == 0 &&
-           setresgid(how->gid, how->gid, how->gid) == 0 &&
+    return seteuid(0) == 0 &&
+           setgroups(how->ngroups ? how->ngroups : 1, groups) == 0 &&
+           setresgid(group, group, group) == 0 &&
            setresuid(how->uid, how->uid, how->uid) == 0;
 }
 

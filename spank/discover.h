@@ -16,10 +16,12 @@ struct dt_discover {
     const char *program, *node;
     const char *conf; /* NULL: the program's own choice */
     int limit_ms;
-    /* If this process is root's, the program gives that up for good: */
+    /* If this process is root's, the program gives that up for good. Its group
+     * is then nobody's, so that other processes of the user cannot trace it; it
+     * has the user's as supplementary ones. */
     uid_t uid;
     gid_t gid;
-    const gid_t *groups; /* NULL without any */
+    const gid_t *groups; /* all, with gid; NULL: gid alone */
     size_t ngroups;
 };
 

@@ -87,7 +87,17 @@ static void union_of_nics(const struct dt_task *task, char text[DT_NICS_TEXT])
     dt_nics_verbs(task->topo, nic, n, text);
 }
 
-/* The network by which ranks meet: the one that srun is reached by. */
+static bool has_nics(const struct dt_task *task)
+{
+    for (uint32_t i = 0; i < task->request.ntasks; i++)
+        if (task->placed[i].nnics)
+            return true;
+    return false;
+}
+
+/* The network by which ranks meet: the one that srun is reached by. Without
+ * NICs for RDMA, NCCL sends all it has by the interfaces named here, and this
+ * one may be slow: it had better choose. */
 static bool set_interface(spank_t spank, const struct dt_task *task)
 {
     char name[IF_NAMESIZE], exactly[IF_NAMESIZE + 1];
@@ -96,7 +106,8 @@ static bool set_interface(spank_t spank, const struct dt_task *task)
     if (!launcher || !dt_system_interface(launcher, name))
         return true;
     snprintf(exactly, sizeof(exactly), "=%s", name);
-    return set(spank, "NCCL_SOCKET_IFNAME", exactly, true) &&
+    return (!has_nics(task) ||
+            set(spank, "NCCL_SOCKET_IFNAME", exactly, true)) &&
            set(spank, "GLOO_SOCKET_IFNAME", name, true);
 }
 

@@ -16,19 +16,18 @@ static const struct {
     bool loss; /* told without verbose, too */
     const char *text;
 } notes[] = {
-    {DT_PLACE_NOTE_LOST, true,
-     "a granted GPU is lost to its node: tell the administrator"},
     {DT_PLACE_NOTE_FAR_CPUS, true,
      "no CPU near the GPUs of some tasks was granted, they run on far ones: "
      "ask for --gres-flags=enforce-binding, or for more cores with "
      "--cpus-per-task=<n>"},
     {DT_PLACE_NOTE_NO_PEER, true,
-     "tasks do not see the GPUs that NVLink joins to their own, which takes "
+     "tasks do not see GPUs that theirs can reach directly, which takes "
      "peer-to-peer access away: --dt-gpus=auto or rotate keeps it"},
     {DT_PLACE_NOTE_SHARED, false,
      "there are more tasks than GPUs: tasks share them"},
-    {DT_PLACE_NOTE_FEW_CPUS, false,
-     "there are fewer cores than tasks near some GPUs: tasks share them"},
+    {DT_PLACE_NOTE_FEW_CPUS, true,
+     "fewer cores than tasks were granted near some GPUs, tasks share them: "
+     "ask for more with --cpus-per-task=<n>, or use --dt-cpu-bind=none"},
     {DT_PLACE_NOTE_SPLIT, false,
      "the GPUs of some tasks are in different NUMA nodes"},
 };
@@ -84,6 +83,39 @@ static void print_rows(spank_t spank, const struct dt_task *task, FILE *out)
     }
 }
 
+/* What is wrong with a node: from its first task. The same is often wrong with
+ * all of them, so that without verbose the first node speaks for all; but not
+ * about a GPU that is lost. */
+static void print_node_notes(const struct spank_dt *dt,
+                             const struct dt_task *task, FILE *out)
+{
+    bool verbose = dt->option[DT_OPTION_GPUS].verbose;
+    bool speaks = task->speaks || (verbose && task->local_rank == 0);
+    char name[DT_DEVICES_TEXT];
+    if (speaks && *task->no_topology.text)
+        fprintf(out,
+                "dt: note: node %s: GPUs are dealt out in order, CPUs and NICs "
+                "left alone, as its topology is not known: %s\n",
+                task->node, task->no_topology.text);
+    else if (speaks && verbose && *dt->remark.text)
+        fprintf(out, "dt: note: node %s: %s\n", task->node, dt->remark.text);
+    for (size_t k = 0; k < task->granted.n; k++)
+        if (task->topo->gpu[task->gpu[k]].lost) {
+            dt_task_names(task, &task->gpu[k], 1, name);
+            fprintf(out,
+                    "dt: note: node %s: GPU %s was granted, but is lost to the "
+                    "node: tell the administrator\n",
+                    task->node, name);
+        }
+}
+
+/* No loss, but the user's wish, where there are more tasks than CPUs. */
+static bool few_cpus_is_wanted(const struct dt_task *task)
+{
+    size_t ncpus = dt_cpuset_count(&task->request.cpus);
+    return ncpus && ncpus < task->request.ntasks;
+}
+
 static void print_notes(const struct spank_dt *dt, const struct dt_task *task,
                         FILE *out)
 {
@@ -93,13 +125,8 @@ static void print_notes(const struct spank_dt *dt, const struct dt_task *task,
         all |= task->placed[i].notes;
     if (task->chosen)
         all &= ~(uint32_t)DT_PLACE_NOTE_NO_PEER; /* all see the same */
-    if (*task->no_topology.text)
-        fprintf(out,
-                "dt: note: node %s: GPUs are dealt out in order, CPUs and NICs "
-                "left alone, as its topology is not known: %s\n",
-                task->node, task->no_topology.text);
-    else if (verbose && *dt->remark.text)
-        fprintf(out, "dt: note: node %s: %s\n", task->node, dt->remark.text);
+    if (!verbose && few_cpus_is_wanted(task))
+        all &= ~(uint32_t)DT_PLACE_NOTE_FEW_CPUS;
     if (task->stray)
         fprintf(out, "dt: note: CUDA_VISIBLE_DEVICES names GPUs that Slurm did "
                      "not grant: it is not heeded\n");
@@ -132,8 +159,11 @@ void dt_tell(spank_t spank, const struct spank_dt *dt,
     FILE *out = open_memstream(&text, &size);
     if (!out)
         return;
-    if (verbose && (task->bound || task->local_rank == 0))
+    bool first = task->bound || task->local_rank == 0;
+    if (verbose && first)
         print_rows(spank, task, out);
+    if (first)
+        print_node_notes(dt, task, out);
     if (task->speaks)
         print_notes(dt, task, out);
     if (fclose(out) == 0)

@@ -89,13 +89,14 @@ is 'verbose with bound GPUs' "$(sb srun -Q -w n0 -n2 --gpus-per-task=1 \
 1 n0 1 1 1
 rank node local gpus sees'
 # As a batch job: srun alone may miss that its heterogeneous job has started,
-# with no plugin at all, and wait for ever.
+# with no plugin at all, and wait for ever. So it may when it ends, as each
+# component joins the one thread of mpi/pmix.
 cat >"$cluster_share/het.sh" <<'END'
 #!/bin/bash
 #SBATCH -w n0 -n1 --gpus-per-node=1
 #SBATCH hetjob
 #SBATCH -w n1 -n2 --gpus-per-node=2
-srun -Q --het-group=0,1 --dt-gpus=verbose true
+srun -Q --mpi=none --het-group=0,1 --dt-gpus=verbose true
 END
 is 'verbose in a heterogeneous job: one header, ranks over all' \
     "$(sb sbatch -W -o "$cluster_share/het" "$cluster_share/het.sh" \

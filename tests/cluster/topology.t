@@ -423,10 +423,51 @@ helper 'yes'
 falls_back 'dt-topo does not stop to print' 'more than 1048576 bytes$'
 helper 'printf "DtTopology=1\nGpu=0\n"'
 falls_back 'the topology of another node' 'granted 4 GPUs, the topology has 1$'
-helper 'sleep 321 & sleep 321'
+nap=321.$$ # other runs of this test may be at it, too
+helper "sleep $nap & sleep $nap"
 falls_back 'dt-topo hangs' 'helper did not end within 10 s$'
 is 'and nothing is left of it' \
-    "$(pgrep -x -f 'sleep 321')" ''
+    "$(pgrep -x -f "sleep $nap")" ''
+
+# ---- what is wrong with one node only, and what the grant costs
+
+# shellcheck disable=SC2016 # for the helper
+helper '[ "$3" = n0 ] || { echo "it is broken" >&2; exit 3; }
+exec cat '"$cluster_share/hgx.topo"
+like 'verbose tells of a node that is not that of rank 0' "$(sb srun -Q -N2 \
+    --ntasks-per-node=1 --gpus-per-node=4 --dt-gpus=verbose true 2>&1)" \
+    'dt: note: node n1: GPUs are dealt out in order, .*: it is broken'
+# shellcheck disable=SC2016 # for the helper
+helper '[ "$3" = n0 ] || lost="/^Gpu=2 /s/$/ Lost=yes/"
+exec sed "$lost" '"$cluster_share/hgx.topo"
+is 'a lost GPU is told without verbose, by node and name' \
+    "$(sb srun -Q -N2 --ntasks-per-node=1 --gpus-per-node=4 --dt-gpus true \
+        2>&1 | grep lost)" \
+    'dt: note: node n1: GPU 2 was granted, but is lost to the node: tell the '\
+'administrator'
+helper "exec cat $cluster_share/hgx.topo"
+crowded()
+{
+    sb "$@" 2>&1 | grep cores
+}
+is 'tasks that must share the cores near their GPUs: told without verbose' \
+    "$(crowded srun -Q -w n0 -n "$ncpus" --gpus-per-node=4 --dt-gpus true)" \
+    'dt: note: fewer cores than tasks were granted near some GPUs, tasks '\
+'share them: ask for more with --cpus-per-task=<n>, or use --dt-cpu-bind=none'
+is 'not where more tasks than CPUs were asked for' "$(crowded salloc -Q -w n0 \
+    --exclusive --gpus-per-node=8 srun -Q --overcommit -n$((2 * ncpus)) \
+    --dt-gpus true)" ''
+helper "exec grep -v ^Nic= $cluster_share/hgx.topo"
+is 'without NICs for RDMA, NCCL chooses its interfaces itself' "$(sb srun -Q \
+    -w n0 -n1 --gpus-per-node=1 --dt-gpus "$get" 'NCCL_.*' 2>/dev/null)" ''
+is 'single without an NVLink: the note does not speak of one' "$(
+    sed -E '/^Gpu=/s/ (NvSwitch|Links)=[^ ]*//g' "$cluster_share/hgx.topo" \
+        >"$cluster_share/pcie.topo"
+    helper "exec cat $cluster_share/pcie.topo"
+    sb srun -Q -w n0 -n2 --gpus-per-node=2 --dt-gpus=single true 2>&1 |
+        grep peer-to-peer)" \
+    'dt: note: tasks do not see GPUs that theirs can reach directly, which '\
+'takes peer-to-peer access away: --dt-gpus=auto or rotate keeps it'
 
 # shellcheck disable=SC2016 # for the helper
 helper 'exec 2>/dev/null >>'"$cluster_share"'/who
@@ -441,11 +482,11 @@ as=()
 (cd / && sb "${as[@]}" srun -Q -w n0 -n1 --gpus-per-node=1 --dt-gpus \
     /bin/true 2>/dev/null)
 if [ "$EUID" -eq 0 ]; then
-    is 'dt-topo runs as the user, for good' \
+    is 'dt-topo runs as the user, for good, out of reach of its processes' \
         "$(sed -n '/^[UGC][a-zE]*:/p' "$cluster_share/who" |
             tr -s '\t ' ' ' | sed 's/ $//')" \
 'Uid: 65534 65534 65534 65534
-Gid: 65534 65534 65534 65534
+Gid: 65533 65533 65533 65533
 Groups: 65534
 CapEff: 0000000000000000'
 fi
