@@ -259,7 +259,7 @@ typedef enum dt_place_note {
     DT_PLACE_NOTE_UNKNOWN = 1 << 0,  /* no topology: split by order */
     DT_PLACE_NOTE_SHARED = 1 << 1,   /* more tasks than GPUs */
     DT_PLACE_NOTE_FEW_CPUS = 1 << 2, /* tasks share CPUs */
-    DT_PLACE_NOTE_FAR_CPUS = 1 << 3, /* granted no CPU near the task's GPUs */
+    DT_PLACE_NOTE_FAR_CPUS = 1 << 3, /* has no CPU near its GPUs */
     DT_PLACE_NOTE_SPLIT = 1 << 4,    /* a task's GPUs span NUMA nodes */
     DT_PLACE_NOTE_NO_PEER = 1 << 5,  /* hides GPUs it could reach directly */
     DT_PLACE_NOTE_LOST = 1 << 6,     /* a granted GPU is lost */

@@ -17,8 +17,8 @@ static const struct {
     const char *text;
 } notes[] = {
     {DT_PLACE_NOTE_FAR_CPUS, true,
-     "no CPU near the GPUs of some tasks was granted, they run on far ones: "
-     "ask for --gres-flags=enforce-binding, or for more cores with "
+     "too few cores near the GPUs of some tasks were granted, they run on far "
+     "ones: ask for --gres-flags=enforce-binding, or for more cores with "
      "--cpus-per-task=<n>"},
     {DT_PLACE_NOTE_NO_PEER, true,
      "tasks do not see GPUs that theirs can reach directly, which takes "

@@ -238,13 +238,40 @@ static uint64_t atom_of(const struct cores *c, size_t cpu, dt_cpuset_t *set)
     return localities;
 }
 
+/* With fewer cores than tasks, add granted ones that are near no task's GPUs,
+ * of the same package first: a far core is better than half a near one. */
+static void borrow(struct cores *c, dt_cpuset_t *spare, uint64_t localities,
+                   struct atom *atom)
+{
+    size_t near = next_cpu(&atom->cpus, 0), missing = 0;
+    if (atom->ncores < atom->nsharers)
+        missing = atom->nsharers - atom->ncores;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t cpu = next_cpu(spare, 0); missing && cpu < MAX_CPUS;
+             cpu = next_cpu(spare, cpu + 1)) {
+            if (!pass &&
+                c->topo->cpu[cpu].package != c->topo->cpu[near].package)
+                continue;
+            for (size_t twin = cpu; twin < MAX_CPUS;
+                 twin = next_cpu(spare, twin + 1))
+                if (c->core[twin] == c->core[cpu]) {
+                    dt_cpuset_add(&atom->cpus, twin);
+                    dt_cpuset_remove(spare, twin);
+                }
+            missing--;
+        }
+    fill_atom(c, localities, atom);
+}
+
 /* Those of few localities first: whoever has other cores needs fewer here. */
 static void cut(struct cores *c)
 {
     struct atom atom;
+    dt_cpuset_t spare = c->granted;
     dt_cpuset_t todo = {{0}};
     for (size_t l = 0; l < c->nlocalities; l++)
         dt_cpuset_or(&todo, &todo, &c->locality[l]);
+    subtract(&spare, &todo);
     for (int many = 1; !is_empty(&todo); many++) {
         dt_cpuset_t rest = todo;
         for (size_t cpu; (cpu = next_cpu(&rest, 0)) < MAX_CPUS;
@@ -255,10 +282,12 @@ static void cut(struct cores *c)
             subtract(&todo, &atom.cpus);
             fill_atom(c, localities, &atom);
             size_t first = (size_t)__builtin_ctzll(localities);
-            if (many == 1 && dt_cpuset_equal(&atom.cpus, &c->locality[first]))
+            if (many == 1 && dt_cpuset_equal(&atom.cpus, &c->locality[first])) {
+                borrow(c, &spare, localities, &atom);
                 cut_evenly(c, &atom);
-            else
+            } else {
                 cut_by_need(c, &atom);
+            }
         }
     }
 }
@@ -277,6 +306,18 @@ static void lend_to_the_poor(struct cores *c)
             j++;
         lend(c, &atom, j);
     }
+}
+
+/* Whoever had to borrow may have far cores only. */
+static void note_far(struct cores *c, size_t t)
+{
+    dt_cpuset_t near = {{0}};
+    for (size_t l = 0; l < c->nlocalities; l++)
+        if (c->near[t] >> l & 1)
+            dt_cpuset_or(&near, &near, &c->locality[l]);
+    dt_cpuset_and(&near, &near, &c->task[t].cpus);
+    if (is_empty(&near))
+        c->task[t].notes |= DT_PLACE_NOTE_FAR_CPUS;
 }
 
 /* A GPU's own memory is no place for the task's. */
@@ -301,6 +342,8 @@ void dt_cores_assign(const dt_place_request_t *request, dt_place_task_t *task)
     locate_tasks(&c);
     cut(&c);
     lend_to_the_poor(&c);
-    for (size_t t = 0; t < c.ntasks; t++)
+    for (size_t t = 0; t < c.ntasks; t++) {
+        note_far(&c, t);
         find_numas(c.topo, &task[t]);
+    }
 }

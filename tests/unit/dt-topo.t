@@ -128,7 +128,7 @@ like "tasks: notes are sentences" "$(topo --input good.topo --tasks 8)" \
     '^note: there are more tasks than GPUs: tasks share a GPU$'
 like "tasks: and name the tasks that they are about" \
     "$(topo --input good.topo --tasks 2 --gpus 0,2 --cpus 0-3)" \
-    '^note: no CPU near .* \(task 1\)$'
+    '^note: too few CPUs near .* \(task 1\)$'
 json=$(topo --input good.topo --tasks 2 --json | tr -d ' \n')
 like "json: a GPU" "$json" \
     '"index":0,"bus":"00ff:10:00.0","numa":"0","cpus":"0-7","nics":\["mlx5_0"\],"nic_path":"PIX"'

@@ -369,6 +369,13 @@ static void test_cpus(void)
     is_placed(ask_cpus(topo, 2, "0-3"), CPUS, "0-1 2-3", "the wrong package");
     is_noted(ask_cpus(topo, 2, "0-3"), DT_PLACE_NOTE_FAR_CPUS,
              "and the user is told");
+    dt_place_request_t *few = ask_cpus(topo, 2, "0,56,112,168");
+    few->ngpus = 2; /* both on package 0 */
+    is_placed(few, CPUS, "0,112 56,168", "a far core, not half a near one");
+    is_noted(few, DT_PLACE_NOTE_FAR_CPUS, "and the user is told");
+    few = ask_cpus(topo, 3, "0,56");
+    few->ngpus = 2;
+    is_placed(few, CPUS, "0 0 56", "nor that for three tasks");
     is_placed(ask_cpus(topo, 2, "300-303"), CPUS, "300-301 302-303",
               "CPUs that the topology does not have");
     dt_place_request_t *none = ask(topo, 2);

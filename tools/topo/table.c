@@ -100,7 +100,7 @@ const char *place_note_text(uint32_t bit)
     case DT_PLACE_NOTE_FEW_CPUS:
         return "there are fewer cores than tasks: tasks share CPUs";
     case DT_PLACE_NOTE_FAR_CPUS:
-        return "no CPU near the GPUs was granted: farther ones are used";
+        return "too few CPUs near the GPUs were granted: far ones are used";
     case DT_PLACE_NOTE_SPLIT:
         return "the GPUs of a task are on several NUMA nodes";
     case DT_PLACE_NOTE_NO_PEER:
