@@ -139,19 +139,19 @@ fuzz() # FORMAT
     echo $? >"$tmp/$1.rc"
 }
 
-report() # FORMAT
+report() # FORMAT; what went wrong on standard error, which prove shows
 {
     local rc file
     rc=$(cat "$tmp/$1.rc")
     tap_result "$rc" "$1: $(sed -nE 's/^Done ([0-9]+) runs.*/\1 inputs/p' \
         "$tmp/$1.log")"
     [ "$rc" -ne 0 ] || return
-    grep -Ev '^#|^[[:space:]]*$' "$tmp/$1.log" | tail -n 60 | sed 's/^/# /'
+    grep -Ev '^#|^[[:space:]]*$' "$tmp/$1.log" | tail -n 60 | sed 's/^/# /' >&2
     for file in "$tmp/$1".bad-*; do
         [ -e "$file" ] || continue
         echo "# the input, in base64:"
         base64 "$file" | sed 's/^/# /'
-    done
+    done >&2
 }
 
 if ! build >"$tmp/build.log" 2>&1; then
