@@ -287,6 +287,8 @@ static void locate(dt_topo_t *topo)
     }
     for (uint32_t i = 0; i < topo->nnics; i++) {
         dt_topo_nic_t *nic = &topo->nic[i];
+        if (!*nic->names)
+            dt_topo_text(nic->names, sizeof(nic->names), nic->name);
         if (nic->numa < 0 && nic->under >= 0)
             nic->numa = topo->switches[nic->under].numa;
         if (nic->package < 0 && nic->numa >= 0)

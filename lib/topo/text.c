@@ -376,7 +376,6 @@ static dt_result_t read_nic(struct reader *r)
     if (rc == DT_SUCCESS && !*nic->name)
         rc = dt_word_bad(&r->words, "Nic", "", "its name");
     r->nic[index].line = r->words.number;
-    dt_topo_text(nic->names, sizeof(nic->names), nic->name);
     for (size_t i = 1; i < r->words.n && rc == DT_SUCCESS; i++)
         rc = nic_word(r, &r->words.word[i], nic, &r->nic[index]);
     return rc;

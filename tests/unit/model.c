@@ -132,7 +132,9 @@ static void localities(void)
     topo->gpu[3].vendor = DT_VENDOR_NVIDIA;
     topo->gpu[3].minor_number = 7;
     dt_cpuset_parse("0-1", &topo->gpu[4].cpus, NULL);
-    dt_topo_add_nic(topo, NULL)->numa = 0;
+    dt_topo_nic_t *nic = dt_topo_add_nic(topo, NULL);
+    nic->numa = 0;
+    strcpy(nic->name, "mlx5_0");
     dt_topo_add_nic(topo, NULL);
     dt_topo_finish(topo, NULL);
     ok(topo->gpu[0].numa == 1 && topo->gpu[3].numa == 1 &&
@@ -149,6 +151,9 @@ static void localities(void)
     ok(topo->pci[5][0] == DT_PATH_PHB, "the host bridge itself: PHB");
     ok(topo->pci[0][4] == DT_PATH_SYS, "another NUMA node: SYS");
     ok(topo->pci[4][6] == DT_PATH_NODE, "a NIC of the same NUMA node: NODE");
+    ok(!strcmp(topo->nic[0].names, "mlx5_0") ||
+           !strcmp(topo->nic[1].names, "mlx5_0"),
+       "a NIC's name is one of its names");
     ok(topo->pci[4][7] == DT_PATH_UNKNOWN, "a NIC somewhere: unknown");
     dt_topo_destroy(topo);
 }
