@@ -174,7 +174,7 @@ begin() # SCRIPT
 is_ended()
 {
     local rc=0
-    wait "$pid" 2>/dev/null || rc=$?
+    { wait "$pid" || rc=$?; jobs >/dev/null; } 2>/dev/null
     is "$1" "$rc" "$2"
 }
 all_gone()
