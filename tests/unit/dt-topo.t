@@ -136,9 +136,9 @@ like "json: a task" "$json" \
     '"gpus":\[2,3\],"sees":\[[0-9,]*\],"cpus":"8-15","numas":"1","nics":\[\["mlx5_1"\],\["mlx5_1"\]\]'
 like "json: the source" "$json" '"source":"a&b<model>"'
 out=$(topo --input good.topo --tasks 2 --explain)
-like "explain: the choice" "$out" '^  4 NVLinks, PCI distance [0-9]+, 1 NUMA node$'
+like "explain: the choice" "$out" '^  4 NVLinks, PCI distance [0-9]+, 1 CPU group$'
 like "explain: what else would cost" "$out" \
-    '^    .*: 4 NVLinks fewer, longer PCI paths \(\+[0-9]+\), 2 NUMA nodes$'
+    '^    .*: 4 NVLinks fewer, longer PCI paths \(\+[0-9]+\), 2 CPU groups$'
 like "explain: NICs" "$out" '^  GPU 0: NIC mlx5_0 over PIX$'
 like "explain: CPUs" "$out" '^  CPUs 0-7: 8 CPUs, of the 8 near its GPUs'
 

@@ -36,7 +36,7 @@ static char *score_text(char text[TEXT], const dt_topo_t *topo,
 {
     char links[64], numas[64];
     count_text(links, score->links, link_text(topo));
-    count_text(numas, score->numas, "NUMA node");
+    count_text(numas, score->numas, "CPU group");
     snprintf(text, TEXT, "%s, PCI distance %u, %s", links, score->pci, numas);
     return text;
 }
@@ -70,7 +70,7 @@ static char *cost_text(char text[TEXT], const dt_topo_t *topo,
     if (other->pci < chosen->pci)
         add_cost(text, "shorter PCI paths (-%u)", chosen->pci - other->pci);
     if (other->numas != chosen->numas)
-        add_cost(text, other->numas == 1 ? "%u NUMA node" : "%u NUMA nodes",
+        add_cost(text, other->numas == 1 ? "%u CPU group" : "%u CPU groups",
                  other->numas);
     return text;
 }
