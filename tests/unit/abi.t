@@ -26,9 +26,10 @@ cat >"$tmp/after.c" <<'END'
 #include <dirent.h>
 #include <elf.h>
 #include "dt.h"
+#include "dt_topo.h"
 int main(void) { return DT_REG == DT_DIR || DT_OP_SUM == (int)DT_DTYPE_F32; }
 END
-sed '/dt\.h/d; 1i #include "dt.h"' "$tmp/after.c" >"$tmp/before.c"
+sed '/dt\(_topo\)*\.h/d; 1i #include "dt_topo.h"' "$tmp/after.c" >"$tmp/before.c"
 cp "$tmp/after.c" "$tmp/after.cc"
 for file in after before; do
     ok "C11 with dirent.h and elf.h, dt.h $file them" \
@@ -42,22 +43,31 @@ else
     echo "# no C++ compiler: dt.h not tried with one"
 fi
 
-# the list of exports is that of the header
-"$cc" -E -P "$top/lib/dt.h" | grep -oE '\bdt_[a-z0-9_]+ *\(' |
-    tr -d ' (' | sort -u >"$tmp/declared"
-grep -vE '^(#|$)' "$top/lib/libdt.sym" | sort >"$tmp/listed"
-is "libdt.sym lists what dt.h declares" \
-    "$(comm -3 "$tmp/declared" "$tmp/listed")" ""
+exports() # LIBRARY HEADER; the list of exports is that of the header
+{
+    local lib=$build/lib/.libs/$1.so inlined
 
-lib=$build/lib/.libs/libdt.so
-if [ -e "$lib" ]; then
-    is "libdt.so exports what libdt.sym lists" \
+    # what is defined in the header itself is in no library
+    inlined=$(grep -oE '^static inline .*\b(dt_[a-z0-9_]+)\(' \
+        "$top/lib/$2" | grep -oE 'dt_[a-z0-9_]+\($' | tr -d '(')
+    "$cc" -E -P "$top/lib/$2" | grep -oE '\bdt_[a-z0-9_]+ *\(' |
+        tr -d ' (' | sort -u | grep -vxF "${inlined:-none}" |
+        grep -vxF "${3:-none}" >"$tmp/declared"
+    grep -vE '^(#|$)' "$top/lib/$1.sym" | sort >"$tmp/listed"
+    is "$1.sym lists what $2 declares" \
+        "$(comm -3 "$tmp/declared" "$tmp/listed")" ""
+    if [ ! -e "$lib" ]; then
+        echo "# $lib is not there: not looked into"
+        return
+    fi
+    is "$1.so exports what $1.sym lists" \
         "$(defined "$lib" | comm -3 "$tmp/listed" -)" ""
-    like "libdt.so has a version" "$(readelf -d "$lib")" \
-        'SONAME.*\[libdt\.so\.[0-9]+\]'
-else
-    echo "# $lib is not there: not looked into"
-fi
+    like "$1.so has a version" "$(readelf -d "$lib")" \
+        "SONAME.*\[$1\\.so\\.[0-9]+\]"
+}
+exports libdt dt.h
+# dt_topo.h includes dt.h
+exports libdt_topo dt_topo.h "$(cat "$tmp/listed")"
 
 plugin=$build/spank/.libs/spank_dt.so
 if [ -e "$plugin" ]; then
