@@ -43,15 +43,28 @@ ok "one rank's notice is everybody's in the same step, one node" \
     fork -n 3 "$ranks" notice
 ok "the same on several nodes" fork -n 5 -N 3 "$ranks" notice
 
+# UCX 1.13 can fail an assertion of its own when several connections break at
+# once; such a run tells nothing of us
+fork_and_lose() # as fork
+{
+    local out try
+
+    for ((try = 0; try < 8; try++)); do
+        out=$(fork "$@" 2>&1)
+        grep -q 'tcp_[a-z]*\.c:.* Assertion' <<<"$out" || break
+    done
+    printf '%s\n' "$out"
+}
+
 for nodes in 1 2 3; do
-    out=$(fork -n 3 -N "$nodes" "$ranks" die 2>&1)
+    out=$(fork_and_lose -n 3 -N "$nodes" "$ranks" die)
     is "a rank dies, $nodes nodes: only it fails" \
         "$(grep '^dt-fork' <<<"$out")" "dt-fork: rank 2: killed by signal 9"
     like "  and the others are told" "$out" 'rank 0: process failed: .+'
 done
 
 for nodes in 1 2; do
-    out=$(fork -n 4 -N "$nodes" "$ranks" amid 2>&1)
+    out=$(fork_and_lose -n 4 -N "$nodes" "$ranks" amid)
     is "a rank dies amid long messages, $nodes nodes: only it fails" \
         "$(grep '^dt-fork' <<<"$out")" "dt-fork: rank 3: killed by signal 9"
 done
@@ -60,7 +73,7 @@ ok "more operations than a tag can count, one still open" \
 ok "the same between nodes" fork -n 3 -N 3 "$ranks" wrap
 ok "dt_finalize with an open request" fork -n 4 -N 2 "$ranks" open
 is "dt_finalize tells that an open request failed" \
-    "$(fork -n 4 -N 2 "$ranks" lose-open 2>&1 | grep '^dt-fork')" \
+    "$(fork_and_lose -n 4 -N 2 "$ranks" lose-open | grep '^dt-fork')" \
     "dt-fork: rank 3: killed by signal 9"
 
 out=$(DT_TIMEOUT=2 UCX_KEEPALIVE_INTERVAL=1s fork -n 2 -N 2 "$ranks" stop 2>&1)
