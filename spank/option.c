@@ -34,10 +34,13 @@ const struct dt_option_name dt_option_name[DT_NOPTIONS] = {
                             NAMES("DT_CPU_BIND", "dt_cpu_bind")},
 };
 
-typedef dt_result_t parse_list_t(const char *list, struct dt_option *option,
-                                 struct dt_error *why);
+/* Puts one item at the end of the option's list; false: it is none. */
+typedef bool parse_item_t(const char *item, size_t length,
+                          struct dt_option *option);
 
-static parse_list_t parse_map, parse_mask, parse_nics;
+static parse_item_t parse_place, parse_mask, parse_nic;
+
+_Static_assert(DT_TOPO_MAX_GPUS == 64, "the text about map: says 63");
 
 /* A type that takes a list is spelled <name>:<list>. The first of an option is
  * its default. */
@@ -45,7 +48,8 @@ struct type {
     const char *name;
     enum dt_option_type type;
     int policy;
-    parse_list_t *parse_list;
+    parse_item_t *parse_item; /* NULL: it takes no list */
+    const char *items;        /* what was expected of them */
 };
 
 static const struct {
@@ -53,13 +57,15 @@ static const struct {
     const char *expected, *help;
 } syntax[DT_NOPTIONS] = {
     [DT_OPTION_GPUS] =
-        {{{"auto", DT_OPTION_SET, DT_PLACE_AUTO, NULL},
-          {"rotate", DT_OPTION_SET, DT_PLACE_ROTATE, NULL},
-          {"single", DT_OPTION_SET, DT_PLACE_SINGLE, NULL},
-          {"map", DT_OPTION_SET, DT_PLACE_MAP, parse_map},
-          {"mask", DT_OPTION_SET, DT_PLACE_MASK, parse_mask},
-          {"none", DT_OPTION_NONE, 0, NULL},
-          {"help", DT_OPTION_HELP, 0, NULL}},
+        {{{"auto", DT_OPTION_SET, DT_PLACE_AUTO, NULL, NULL},
+          {"rotate", DT_OPTION_SET, DT_PLACE_ROTATE, NULL, NULL},
+          {"single", DT_OPTION_SET, DT_PLACE_SINGLE, NULL, NULL},
+          {"map", DT_OPTION_SET, DT_PLACE_MAP, parse_place,
+           "numbers of granted GPUs from 0 to 63, as in map:0,1,2,3"},
+          {"mask", DT_OPTION_SET, DT_PLACE_MASK, parse_mask,
+           "hexadecimal masks of granted GPUs, as in mask:0x3,0xc"},
+          {"none", DT_OPTION_NONE, 0, NULL, NULL},
+          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
          "[verbose,]auto, rotate, single, <number>, map:<list>, mask:<list>, "
          "none or help",
          "--dt-gpus=[verbose,]<type> gives each task its own GPUs among those "
@@ -80,11 +86,12 @@ static const struct {
          "  help         this list\n"
          "verbose, prints a table of who got what.\n"},
     [DT_OPTION_NICS] =
-        {{{"closest", DT_OPTION_SET, DT_PLACE_NICS_CLOSEST, NULL},
-          {"rail", DT_OPTION_SET, DT_PLACE_NICS_RAIL, NULL},
-          {"map", DT_OPTION_SET, DT_PLACE_NICS_MAP, parse_nics},
-          {"none", DT_OPTION_SET, DT_PLACE_NICS_NONE, NULL},
-          {"help", DT_OPTION_HELP, 0, NULL}},
+        {{{"closest", DT_OPTION_SET, DT_PLACE_NICS_CLOSEST, NULL, NULL},
+          {"rail", DT_OPTION_SET, DT_PLACE_NICS_RAIL, NULL, NULL},
+          {"map", DT_OPTION_SET, DT_PLACE_NICS_MAP, parse_nic,
+           "names of NICs, as in map:mlx5_0,mlx5_1"},
+          {"none", DT_OPTION_SET, DT_PLACE_NICS_NONE, NULL, NULL},
+          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
          "closest, rail, map:<names>, none or help",
          "--dt-nics=<type>, with --dt-gpus, says which NICs a task uses:\n"
          "  closest      those nearest to its GPUs, spread over the tasks that "
@@ -97,9 +104,9 @@ static const struct {
          "  none         no variable about networks is set\n"
          "  help         this list\n"},
     [DT_OPTION_CPU_BIND] =
-        {{{"gpu", DT_OPTION_SET, DT_PLACE_CPUS_GPU, NULL},
-          {"none", DT_OPTION_SET, DT_PLACE_CPUS_NONE, NULL},
-          {"help", DT_OPTION_HELP, 0, NULL}},
+        {{{"gpu", DT_OPTION_SET, DT_PLACE_CPUS_GPU, NULL, NULL},
+          {"none", DT_OPTION_SET, DT_PLACE_CPUS_NONE, NULL, NULL},
+          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
          "gpu, none or help",
          "--dt-cpu-bind=<type>, with --dt-gpus, says where a task runs:\n"
          "  gpu   on the granted cores nearest to its GPUs, unless srun has a "
@@ -151,62 +158,41 @@ static bool next(const char **at, const char **item, size_t *length)
     return true;
 }
 
-static dt_result_t too_long(struct dt_error *why)
+static bool parse_place(const char *item, size_t length,
+                        struct dt_option *option)
 {
-    return dt_error_set(why, DT_ERR_INVALID_ARG, "a list of at most %d",
-                        DT_PLACE_MAX_MAP);
+    uint64_t *place = &option->list[option->nlist];
+    return parse_number(item, length, place) && *place < DT_TOPO_MAX_GPUS;
 }
 
-static dt_result_t parse_map(const char *list, struct dt_option *option,
-                             struct dt_error *why)
+static bool parse_mask(const char *item, size_t length,
+                       struct dt_option *option)
+{
+    uint64_t *mask = &option->list[option->nlist];
+    return parse_hex(item, length, mask) && *mask;
+}
+
+static bool parse_nic(const char *item, size_t length, struct dt_option *option)
+{
+    char *name = option->nic[option->nlist];
+    if (!length || length >= sizeof(option->nic[0]))
+        return false;
+    memcpy(name, item, length);
+    name[length] = '\0';
+    return true;
+}
+
+static dt_result_t parse_list(const struct type *type, const char *list,
+                              struct dt_option *option, struct dt_error *why)
 {
     const char *item;
     size_t length;
-    while (next(&list, &item, &length)) {
+    for (; next(&list, &item, &length); option->nlist++) {
         if (option->nlist == DT_PLACE_MAX_MAP)
-            return too_long(why);
-        uint64_t *place = &option->list[option->nlist++];
-        if (!parse_number(item, length, place) || *place >= DT_TOPO_MAX_GPUS)
-            return dt_error_set(why, DT_ERR_INVALID_ARG,
-                                "numbers of granted GPUs from 0 to %d, as in "
-                                "map:0,1,2,3",
-                                DT_TOPO_MAX_GPUS - 1);
-    }
-    return DT_SUCCESS;
-}
-
-static dt_result_t parse_mask(const char *list, struct dt_option *option,
-                              struct dt_error *why)
-{
-    const char *item;
-    size_t length;
-    while (next(&list, &item, &length)) {
-        if (option->nlist == DT_PLACE_MAX_MAP)
-            return too_long(why);
-        uint64_t *mask = &option->list[option->nlist++];
-        if (!parse_hex(item, length, mask) || !*mask)
-            return dt_error_set(why, DT_ERR_INVALID_ARG,
-                                "hexadecimal masks of granted GPUs, as in "
-                                "mask:0x3,0xc");
-    }
-    return DT_SUCCESS;
-}
-
-static dt_result_t parse_nics(const char *list, struct dt_option *option,
-                              struct dt_error *why)
-{
-    const char *item;
-    size_t length;
-    while (next(&list, &item, &length)) {
-        if (option->nlist == DT_PLACE_MAX_MAP)
-            return too_long(why);
-        char *name = option->nic[option->nlist];
-        if (!length || length >= sizeof(option->nic[0]))
-            return dt_error_set(why, DT_ERR_INVALID_ARG,
-                                "names of NICs, as in map:mlx5_0,mlx5_1");
-        memcpy(name, item, length);
-        name[length] = '\0';
-        option->nlist++;
+            return dt_error_set(why, DT_ERR_INVALID_ARG, "a list of at most %d",
+                                DT_PLACE_MAX_MAP);
+        if (!type->parse_item(item, length, option))
+            return dt_error_set(why, DT_ERR_INVALID_ARG, "%s", type->items);
     }
     return DT_SUCCESS;
 }
@@ -219,7 +205,7 @@ static const struct type *find_type(enum dt_option_id id, const char *text,
     *list = text[length] ? text + length + 1 : NULL;
     for (const struct type *type = syntax[id].type; type->name; type++)
         if (!strncmp(text, type->name, length) && !type->name[length] &&
-            !*list == !type->parse_list)
+            !*list == !type->parse_item)
             return type;
     return NULL;
 }
@@ -233,7 +219,7 @@ static dt_result_t parse_type(enum dt_option_id id, const char *text,
     if (type) {
         option->type = type->type;
         option->policy = type->policy;
-        return list ? type->parse_list(list, option, why) : DT_SUCCESS;
+        return parse_list(type, list, option, why);
     }
     if (id != DT_OPTION_GPUS || !parse_number(text, strlen(text), &count))
         return dt_error_set(why, DT_ERR_INVALID_ARG, "%s", syntax[id].expected);
