@@ -162,8 +162,9 @@ begin() # SCRIPT
     rm -f "$tmp/up"
     # a shell without job control would have its background ignore interrupts
     set -m
+    # nor must whoever runs this test have had it ignored
     # shellcheck disable=SC2016
-    up=$tmp/up script=$1 "$dt_run" -t 60 -n 4 \
+    up=$tmp/up script=$1 env --default-signal=INT "$dt_run" -t 60 -n 4 \
         sh -c 'eval "$script"' 2>"$tmp/err" &
     pid=$!
     set +m
