@@ -51,7 +51,7 @@ fork_and_lose() # as fork
 
     for ((try = 0; try < 8; try++)); do
         out=$(fork "$@" 2>&1)
-        grep -q 'tcp_[a-z]*\.c:.* Assertion' <<<"$out" || break
+        grep -q '^\[.*[a-z_]*\.c:[0-9]* *Assertion' <<<"$out" || break
         echo "# UCX aborted a survivor by an assertion of its own: again" >&2
     done
     printf '%s\n' "$out"
