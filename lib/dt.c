@@ -50,6 +50,7 @@ dt_result_t dt_finalize(void)
                 dt_comm_wait(world_comm, world_comm->active, &err), &err);
         if (rc == DT_SUCCESS)
             rc = dt_barrier(world_comm, DT_STREAM_NONE);
+        world->over = rc == DT_SUCCESS;
     }
     dt_notice_disarm();
     dt_world_close(world);

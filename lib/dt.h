@@ -105,15 +105,16 @@ size_t dt_dtype_size(dt_dtype_t dtype);
 /* Join the job. Collective over all its ranks; blocks until all have come
  * (bounded by DT_TIMEOUT seconds, 600 unless set). Under a PMIx server
  * (srun) the ranks of the step form the world, otherwise the process is a
- * world of one. Errors: BOOTSTRAP, VERSION, SYSTEM, TIMED_OUT, NO_MEMORY;
- * INVALID_ARG when called twice. */
+ * world of one. Errors: BOOTSTRAP, also when a rank dies before all have come;
+ * VERSION, SYSTEM, TIMED_OUT, NO_MEMORY; INVALID_ARG when called twice. */
 dt_result_t dt_init(void);
 
 /* Leave the job: requests still open are completed, then a barrier, then
- * everything is given back, requests and communicators too. Collective. After
- * PROC_FAILED or TIMED_OUT it does not wait for anybody. A second dt_init() is
- * not possible. Errors: NOT_INITIALIZED; those of the requests and the
- * barrier, with everything given back all the same. */
+ * everything is given back, requests and communicators too. Collective: a rank
+ * that ends after it is no failure, whatever its exit code; one that ends
+ * without it is. After PROC_FAILED or TIMED_OUT it does not wait for anybody. A
+ * second dt_init() is not possible. Errors: NOT_INITIALIZED; those of the
+ * requests and the barrier, with everything given back all the same. */
 dt_result_t dt_finalize(void);
 
 /* Who am I. Node means what Slurm calls a node. Local rank and local size
@@ -140,7 +141,8 @@ dt_comm_t dt_comm_world(void);
  * and MAX give NaN where an operand is. stream is DT_STREAM_NONE.
  *
  * Errors: INVALID_ARG, UNSUPPORTED, NOT_INITIALIZED, NO_MEMORY; PROC_FAILED
- * when a rank is gone, TIMED_OUT when this rank waited (a blocking call or
+ * when a rank is gone (any, where the launcher tells of it, else one that this
+ * rank waits for), TIMED_OUT when this rank waited (a blocking call or
  * dt_wait; not dt_test) and nothing moved for DT_TIMEOUT seconds:
  * the communicator is then dead on all ranks and the contents of the receive
  * buffers are undefined.

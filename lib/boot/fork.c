@@ -103,5 +103,7 @@ const struct dt_boot_ops dt_boot_fork = {
     .detect = fork_detect,
     .open = fork_open,
     .allgather = fork_allgather,
+    .news = dt_boot_no_news,
+    .farewell = dt_boot_no_farewell,
     .close = fork_close,
 };

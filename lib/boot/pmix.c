@@ -1,18 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* pmix.c - ranks that meet at a PMIx server: Slurm's mpi/pmix, PRRTE. */
+/* pmix.c - ranks that meet at a PMIx server: dt-pmixd, dt-run, Slurm's
+ * mpi/pmix, PRRTE. */
 #include <pmix.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "boot/boot.h"
 
 #define CARD_KEY "dt.card.1"
 
+/* PMIx 3.2 has no names for these, but passes them on. */
+#ifndef PMIX_ERR_LOST_CONNECTION
+#define PMIX_ERR_LOST_CONNECTION PMIX_ERR_LOST_CONNECTION_TO_SERVER
+#endif
+#ifndef PMIX_ERR_PROC_TERM_WO_SYNC
+#define PMIX_ERR_PROC_TERM_WO_SYNC -200
+#endif
+#ifndef PMIX_ERR_PROC_ABORTED_BY_SIG
+#define PMIX_ERR_PROC_ABORTED_BY_SIG -402
+#endif
+
 struct pmix_boot {
     struct dt_boot base;
     pmix_proc_t self;
     pmix_value_t **cards; /* base.size of them, or NULL */
+    /* for PMIx's own thread, which runs the handler of events */
+    pmix_info_t me;
+    size_t handler;
+    atomic_bool listening; /* set after handler */
+    atomic_bool lost;      /* set once, after bad_news, which then stays */
+    struct dt_error bad_news;
 };
 
 static bool pmix_detect(void)
@@ -37,6 +57,161 @@ static pmix_status_t job_number(const struct pmix_boot *self, const char *key,
     PMIX_VALUE_RELEASE(value);
     return rc;
 }
+
+/* ---- news ---- */
+
+/* In PMIx's one thread, so nobody else writes. */
+static void set_lost(struct pmix_boot *self, pmix_status_t event,
+                     pmix_rank_t rank, const int *code)
+{
+    if (atomic_load(&self->lost))
+        return;
+    if (event == PMIX_ERR_LOST_CONNECTION)
+        dt_error_set(&self->bad_news, DT_ERR_PROC_FAILED,
+                     "the PMIx server of this node is gone");
+    else if (event == PMIX_ERR_PROC_TERM_WO_SYNC)
+        dt_error_set(&self->bad_news, DT_ERR_PROC_FAILED,
+                     "rank %u has ended without dt_finalize", rank);
+    else if (code)
+        dt_error_set(&self->bad_news, DT_ERR_PROC_FAILED,
+                     "rank %u has died (exit code %d)", rank, *code);
+    else
+        dt_error_set(&self->bad_news, DT_ERR_PROC_FAILED, "rank %u has died",
+                     rank);
+    atomic_store(&self->lost, true);
+}
+
+static void on_event(size_t handler, pmix_status_t event,
+                     const pmix_proc_t *source, pmix_info_t info[],
+                     size_t ninfo, pmix_info_t results[], size_t nresults,
+                     pmix_event_notification_cbfunc_fn_t cbfunc, void *cbdata)
+{
+    struct pmix_boot *self = NULL;
+    const pmix_proc_t *who = source;
+    const int *code = NULL;
+    (void)handler, (void)results, (void)nresults;
+    for (size_t i = 0; i < ninfo; i++) {
+        const pmix_value_t *value = &info[i].value;
+        if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_RETURN_OBJECT))
+            self = value->data.ptr;
+        else if (PMIX_CHECK_KEY(&info[i], PMIX_EVENT_AFFECTED_PROC) &&
+                 value->type == PMIX_PROC)
+            who = value->data.proc;
+        else if (PMIX_CHECK_KEY(&info[i], PMIX_EXIT_CODE) &&
+                 value->type == PMIX_INT)
+            code = &value->data.integer;
+    }
+    /* a rank of ours, and not whom we replace: servers repeat old news */
+    bool peer = self && PMIX_CHECK_NSPACE(who->nspace, self->self.nspace) &&
+                who->rank < self->base.size && who->rank != self->self.rank;
+    if (self && (peer || event == PMIX_ERR_LOST_CONNECTION))
+        set_lost(self, event, who->rank, code);
+    if (cbfunc)
+        cbfunc(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
+}
+
+/* Not all servers have events; what is lost is then found by the transports. */
+static void listening(pmix_status_t status, size_t handler, void *arg)
+{
+    struct pmix_boot *self = arg;
+    self->handler = handler;
+    atomic_store(&self->listening, status == PMIX_SUCCESS);
+}
+
+/* No need to wait: servers repeat what has happened before. */
+static void listen_to_news(struct pmix_boot *self)
+{
+    pmix_status_t codes[] = {
+        PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_ABORTED_BY_SIG,
+        PMIX_ERR_PROC_TERM_WO_SYNC, PMIX_ERR_LOST_CONNECTION};
+    PMIX_INFO_LOAD(&self->me, PMIX_EVENT_RETURN_OBJECT, self, PMIX_POINTER);
+    PMIx_Register_event_handler(codes, sizeof(codes) / sizeof(*codes),
+                                &self->me, 1, on_event, listening, self);
+}
+
+static dt_result_t pmix_news(struct dt_boot *boot, int patience,
+                             struct dt_error *err)
+{
+    struct pmix_boot *self = (struct pmix_boot *)boot;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    while (!atomic_load(&self->lost)) {
+        if (patience-- <= 0 || !atomic_load(&self->listening))
+            return DT_SUCCESS;
+        nanosleep(&pause, NULL);
+    }
+    if (err)
+        *err = self->bad_news;
+    return DT_ERR_PROC_FAILED;
+}
+
+/* ---- fence ---- */
+
+/* A fence under way. When a rank dies, some servers leave the others in it:
+ * they go on when they hear of the death, and the last to know the fence, they
+ * or PMIx, frees it. */
+struct fence {
+    _Atomic enum { RUNNING, COMPLETE, ABANDONED } state;
+    pmix_status_t status;
+    pmix_info_t info[2];
+};
+
+static struct fence *fence_create(bool collect, long timeout)
+{
+    struct fence *fence = calloc(1, sizeof(*fence));
+    int seconds = (int)timeout;
+    if (!fence)
+        return NULL;
+    PMIX_INFO_LOAD(&fence->info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
+    PMIX_INFO_LOAD(&fence->info[1], PMIX_TIMEOUT, &seconds, PMIX_INT);
+    return fence;
+}
+
+static void fence_destroy(struct fence *fence)
+{
+    PMIX_INFO_DESTRUCT(&fence->info[0]);
+    PMIX_INFO_DESTRUCT(&fence->info[1]);
+    free(fence);
+}
+
+static void fenced(pmix_status_t status, void *arg)
+{
+    struct fence *fence = arg;
+    fence->status = status;
+    if (atomic_exchange(&fence->state, COMPLETE) == ABANDONED)
+        fence_destroy(fence);
+}
+
+/* Until it is complete, there is bad news, or the time is over. */
+static pmix_status_t await(struct pmix_boot *self, struct fence *fence,
+                           long timeout)
+{
+    const struct timespec pause = {.tv_nsec = 200000};
+    long pauses = timeout * 5000;
+    while (atomic_load(&fence->state) == RUNNING && !atomic_load(&self->lost) &&
+           pauses-- > 0)
+        nanosleep(&pause, NULL);
+    pmix_status_t rc = pauses < 0 ? PMIX_ERR_TIMEOUT : PMIX_ERR_PROC_ABORTED;
+    if (atomic_exchange(&fence->state, ABANDONED) == COMPLETE) {
+        rc = fence->status;
+        fence_destroy(fence);
+    }
+    return rc;
+}
+
+/* Until all ranks are here. */
+static pmix_status_t meet(struct pmix_boot *self, bool collect, long timeout)
+{
+    struct fence *fence = fence_create(collect, timeout);
+    if (!fence)
+        return PMIX_ERR_NOMEM;
+    pmix_status_t rc = PMIx_Fence_nb(NULL, 0, fence->info, 2, fenced, fence);
+    if (rc == PMIX_SUCCESS)
+        return await(self, fence, timeout);
+    fence_destroy(fence);
+    return rc;
+}
+
+/* ---- life ---- */
 
 static dt_result_t join_failed(pmix_status_t rc, struct dt_error *err)
 {
@@ -70,6 +245,7 @@ static dt_result_t pmix_open(struct dt_boot **boot, struct dt_error *err)
                                   .size = size,
                                   .nnodes = nnodes};
     dt_boot_node_name(self->base.node, sizeof(self->base.node));
+    listen_to_news(self);
     *boot = &self->base;
     return DT_SUCCESS;
 
@@ -81,7 +257,8 @@ free_self:
 }
 
 /* Publish mine, and wait until all ranks have. */
-static pmix_status_t exchange(const void *mine, size_t len, long timeout)
+static pmix_status_t exchange(struct pmix_boot *self, const void *mine,
+                              size_t len, long timeout)
 {
     pmix_value_t value;
     value.type = PMIX_BYTE_OBJECT;
@@ -90,17 +267,7 @@ static pmix_status_t exchange(const void *mine, size_t len, long timeout)
     pmix_status_t rc = PMIx_Put(PMIX_GLOBAL, CARD_KEY, &value);
     if (rc == PMIX_SUCCESS)
         rc = PMIx_Commit();
-    if (rc != PMIX_SUCCESS)
-        return rc;
-    pmix_info_t info[2];
-    bool collect = true;
-    int seconds = (int)timeout;
-    PMIX_INFO_LOAD(&info[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
-    PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &seconds, PMIX_INT);
-    rc = PMIx_Fence(NULL, 0, info, 2);
-    PMIX_INFO_DESTRUCT(&info[0]);
-    PMIX_INFO_DESTRUCT(&info[1]);
-    return rc;
+    return rc == PMIX_SUCCESS ? meet(self, true, timeout) : rc;
 }
 
 static pmix_status_t get_card(const struct pmix_boot *self, size_t rank,
@@ -114,6 +281,19 @@ static pmix_status_t get_card(const struct pmix_boot *self, size_t rank,
     return rc;
 }
 
+static dt_result_t exchange_failed(struct pmix_boot *self, pmix_status_t rc,
+                                   struct dt_error *err)
+{
+    struct dt_error news;
+    const char *why = PMIx_Error_string(rc);
+    if (pmix_news(&self->base, DT_BOOT_PATIENCE, &news) != DT_SUCCESS)
+        why = news.text;
+    return dt_error_set(err, DT_ERR_BOOTSTRAP,
+                        "the ranks could not exchange addresses through "
+                        "PMIx: %s",
+                        why);
+}
+
 static dt_result_t pmix_allgather(struct dt_boot *boot, const void *mine,
                                   size_t len, struct dt_blob *all, long timeout,
                                   struct dt_error *err)
@@ -122,21 +302,26 @@ static dt_result_t pmix_allgather(struct dt_boot *boot, const void *mine,
     self->cards = calloc(boot->size, sizeof(*self->cards));
     if (!self->cards)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory to start");
-    pmix_status_t rc = exchange(mine, len, timeout);
+    pmix_status_t rc = exchange(self, mine, len, timeout);
     if (rc == PMIX_ERR_TIMEOUT)
         return dt_error_set(err, DT_ERR_TIMED_OUT,
                             "not all ranks came to dt_init in %ld s", timeout);
     for (size_t r = 0; rc == PMIX_SUCCESS && r < boot->size; r++)
         rc = get_card(self, r, &self->cards[r]);
     if (rc != PMIX_SUCCESS)
-        return dt_error_set(err, DT_ERR_BOOTSTRAP,
-                            "the ranks could not exchange addresses through "
-                            "PMIx (%s)",
-                            PMIx_Error_string(rc));
+        return exchange_failed(self, rc, err);
     for (size_t r = 0; r < boot->size; r++)
         all[r] = (struct dt_blob){self->cards[r]->data.bo.bytes,
                                   self->cards[r]->data.bo.size};
     return DT_SUCCESS;
+}
+
+static void pmix_farewell(struct dt_boot *boot, long timeout)
+{
+    struct pmix_boot *self = (struct pmix_boot *)boot;
+    /* where it fails, nobody needs to know any more */
+    if (!atomic_load(&self->lost))
+        meet(self, false, timeout);
 }
 
 static void pmix_close(struct dt_boot *boot)
@@ -148,6 +333,8 @@ static void pmix_close(struct dt_boot *boot)
         if (self->cards[r])
             PMIX_VALUE_RELEASE(self->cards[r]);
     free(self->cards);
+    if (atomic_load(&self->listening))
+        PMIx_Deregister_event_handler(self->handler, NULL, NULL);
     PMIx_Finalize(NULL, 0);
     free(self);
 }
@@ -158,5 +345,7 @@ const struct dt_boot_ops dt_boot_pmix = {
     .detect = pmix_detect,
     .open = pmix_open,
     .allgather = pmix_allgather,
+    .news = pmix_news,
+    .farewell = pmix_farewell,
     .close = pmix_close,
 };

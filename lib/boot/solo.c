@@ -77,5 +77,7 @@ const struct dt_boot_ops dt_boot_solo = {
     .detect = solo_detect,
     .open = solo_open,
     .allgather = solo_allgather,
+    .news = dt_boot_no_news,
+    .farewell = dt_boot_no_farewell,
     .close = solo_close,
 };

@@ -115,8 +115,10 @@ static void check_peers(struct dt_comm *comm)
     for (size_t i = 0; i < DT_CARD_TLS; i++) {
         struct dt_tl *tl = comm->world->tl[i];
         dt_result_t rc = tl ? tl->ops->check(tl, &err) : DT_SUCCESS;
-        if (rc != DT_SUCCESS)
-            dt_world_fail(comm->world, rc, &err);
+        if (rc == DT_SUCCESS)
+            continue;
+        dt_world_listen(comm->world, DT_BOOT_PATIENCE);
+        dt_world_fail(comm->world, rc, &err);
     }
 }
 
@@ -137,6 +139,7 @@ static void await(struct dt_comm *comm, const struct dt_request *request)
             dt_backoff_reset(&backoff);
             continue;
         }
+        dt_world_listen(world, 0);
         if (!dt_backoff_wait(&backoff))
             continue;
         check_peers(comm);
@@ -209,9 +212,11 @@ static dt_result_t retire(struct dt_comm *comm, struct dt_request *request,
 dt_result_t dt_comm_test(struct dt_comm *comm, struct dt_request *request,
                          struct dt_error *err)
 {
-    if (request->status == DT_IN_PROGRESS && !dt_comm_progress(comm) &&
-        ++comm->polls % LOOK_POLLS == 0)
-        check_peers(comm);
+    if (request->status == DT_IN_PROGRESS && !dt_comm_progress(comm)) {
+        dt_world_listen(comm->world, 0);
+        if (++comm->polls % LOOK_POLLS == 0)
+            check_peers(comm);
+    }
     if (request->status == DT_IN_PROGRESS)
         return DT_IN_PROGRESS;
     return retire(comm, request, err);

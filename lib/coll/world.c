@@ -216,6 +216,8 @@ void dt_world_close(struct dt_world *world)
         return;
     for (size_t i = 0; i < DT_CARD_TLS; i++)
         kinds[i]->close(world->tl[i]);
+    if (world->over)
+        world->boot->ops->farewell(world->boot, world->timeout);
     if (world->boot)
         world->boot->ops->close(world->boot);
     for (size_t n = 0; world->nodes && n < world->nnodes; n++)
@@ -244,4 +246,14 @@ dt_result_t dt_world_fail(struct dt_world *world, dt_result_t why,
         if (world->tl[i])
             kinds[i]->revoke(world->tl[i]);
     return why;
+}
+
+void dt_world_listen(struct dt_world *world, int patience)
+{
+    struct dt_error err;
+    if (world->failure != DT_SUCCESS)
+        return;
+    dt_result_t rc = world->boot->ops->news(world->boot, patience, &err);
+    if (rc != DT_SUCCESS)
+        dt_world_fail(world, rc, &err);
 }

@@ -32,6 +32,7 @@ struct dt_world {
                               * node has one, else no member */
     size_t nrails;           /* the smallest local size */
 
+    bool over;           /* set when the last barrier is: all went well */
     dt_result_t failure; /* DT_SUCCESS, or why everything now fails */
     struct dt_error failure_text;
 };
@@ -39,8 +40,8 @@ struct dt_world {
 /* Join the job: boot, exchange cards, connect. Collective. */
 dt_result_t dt_world_open(struct dt_world **world, struct dt_error *err);
 
-/* Leave it. Collective after a barrier, immediate after a failure. NULL is
- * fine. */
+/* Leave it. Collective when over is set, which takes a barrier; immediate
+ * otherwise. NULL is fine. */
 void dt_world_close(struct dt_world *world);
 
 /* The transport that reaches another rank. */
@@ -50,5 +51,9 @@ struct dt_tl *dt_world_route(const struct dt_world *world, size_t peer);
  * Returns why it failed. */
 dt_result_t dt_world_fail(struct dt_world *world, dt_result_t why,
                           const struct dt_error *err);
+
+/* Hear of lost ranks from the launcher, and fail then; patience as in boot.h's
+ * news. */
+void dt_world_listen(struct dt_world *world, int patience);
 
 #endif
