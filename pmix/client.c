@@ -4,14 +4,16 @@
 #include "client.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "again.h"
 #include "core.h"
-#include "event.h"
+#include "news.h"
 
 /* PMIx sees a connection break within a millisecond, unless a child of the
  * rank keeps it open. */
 #define LOSS_MS 1000
+/* A rank's connection breaks when it dies, and then the launcher knows more. */
+#define WORD_MS 50
 
 enum news { CONNECTED, FINALIZED, LOST };
 
@@ -23,16 +25,36 @@ struct client_call {
     void *cbdata;
 };
 
+static void hear(struct dt_pmix *pmix, size_t rank, enum news news)
+{
+    struct dt_pmix_client *client = &pmix->clients[rank];
+    switch (news) {
+    case CONNECTED:
+        client->connected = true;
+        client->finalized = false;
+        if (client->again != DT_AGAIN_READY)
+            break;
+        client->again = DT_AGAIN_NONE;
+        dt_mesh_rank_joined(pmix->mesh, rank);
+        break;
+    case FINALIZED:
+        client->finalized = true;
+        break;
+    case LOST:
+        client->lost = true;
+        if (!client->told)
+            client->due = dt_pmix_now() + WORD_MS;
+        dt_pmix_again_recount(pmix);
+        break;
+    }
+}
+
 static void run_client(struct dt_pmix *pmix, struct dt_pmix_call *call)
 {
     struct client_call *self = (struct client_call *)call;
     size_t rank;
-    if (dt_pmix_job_rank(&pmix->job, &self->proc, &rank)) {
-        struct dt_pmix_client *client = &pmix->clients[rank];
-        client->connected |= self->news == CONNECTED;
-        client->finalized |= self->news == FINALIZED;
-        client->lost |= self->news == LOST;
-    }
+    if (dt_pmix_job_local(&pmix->job, &self->proc, &rank))
+        hear(pmix, rank, self->news);
     if (self->cbfunc)
         self->cbfunc(PMIX_SUCCESS, self->cbdata);
     free(self);
@@ -65,63 +87,60 @@ pmix_status_t dt_pmix_finalized(const pmix_proc_t *proc, void *object,
     return post(FINALIZED, proc, cbfunc, cbdata);
 }
 
+static void deregistered(pmix_status_t status, void *cbdata)
+{
+    (void)status, (void)cbdata;
+}
+
 void dt_pmix_lost(const pmix_proc_t *proc)
 {
+    /* at once: a fence that names the rank and begins before this is done
+     * would wait for it */
+    PMIx_server_deregister_client(proc, deregistered, NULL);
     post(LOST, proc, NULL, NULL);
-}
-
-/* --- abort --------------------------------------------------------------- */
-
-struct abort_call {
-    struct dt_pmix_call call;
-    pmix_proc_t proc;
-    int status;
-    pmix_op_cbfunc_t cbfunc;
-    void *cbdata;
-    char text[];
-};
-
-static void run_abort(struct dt_pmix *pmix, struct dt_pmix_call *call)
-{
-    struct abort_call *self = (struct abort_call *)call;
-    size_t rank;
-    if (dt_pmix_job_rank(&pmix->job, &self->proc, &rank))
-        pmix->launcher.abort(pmix->launcher.arg, rank, self->status,
-                             self->text);
-    self->cbfunc(PMIX_SUCCESS, self->cbdata);
-    free(self);
-}
-
-pmix_status_t dt_pmix_abort(const pmix_proc_t *proc, void *object, int status,
-                            const char msg[], pmix_proc_t procs[],
-                            size_t nprocs, pmix_op_cbfunc_t cbfunc,
-                            void *cbdata)
-{
-    /* to abort some ranks only is for the host to refuse: here it is all */
-    (void)object, (void)procs, (void)nprocs;
-    size_t len = msg ? strcspn(msg, "\n") : 0;
-    struct abort_call *self = malloc(sizeof(*self) + len + 1);
-    if (self) {
-        *self = (struct abort_call){
-            {NULL, run_abort}, *proc, status, cbfunc, cbdata};
-        if (len)
-            memcpy(self->text, msg, len);
-        self->text[len] = '\0';
-    }
-    return dt_pmix_post(self ? &self->call : NULL);
 }
 
 /* --- the end ------------------------------------------------------------- */
 
-void dt_pmix_ended(struct dt_pmix *pmix, size_t rank, int code)
+static void tell(struct dt_pmix *pmix, size_t rank, enum dt_mesh_end how,
+                 int code)
 {
     struct dt_pmix_client *client = &pmix->clients[rank];
-    client->ended = true;
-    client->code = code;
+    const struct dt_mesh_rank *before = dt_mesh_rank(pmix->mesh, rank);
+    /* a rank that never was there has nothing to finalize */
+    const struct dt_mesh_rank state = {.incarnation = before->incarnation,
+                                       .ended = true,
+                                       .finalized = client->finalized ||
+                                                    !client->connected,
+                                       .how = how,
+                                       .code = code};
+    if (client->told)
+        return;
+    client->told = true;
     client->due = dt_pmix_now() + LOSS_MS;
+    /* it was to come back, and ended before anybody knew */
+    client->settled = before->ended;
+    client->again = DT_AGAIN_NONE;
+    dt_mesh_rank_ended(pmix->mesh, rank, &state);
+}
+
+static void end(struct dt_pmix *pmix, size_t rank, enum dt_mesh_end how,
+                int code)
+{
     /* what it said before it ended comes first */
     dt_pmix_queue_run(&pmix->queue, pmix);
+    tell(pmix, rank, how, code);
     dt_pmix_clients_settle(pmix);
+}
+
+void dt_pmix_ended(struct dt_pmix *pmix, size_t rank, int code)
+{
+    end(pmix, rank, DT_END_EXIT, code);
+}
+
+void dt_pmix_stopped(struct dt_pmix *pmix, size_t rank)
+{
+    end(pmix, rank, DT_END_STOPPED, 0);
 }
 
 /* PMIx will not hear of this rank by itself any more. */
@@ -130,70 +149,65 @@ static bool silent(const struct dt_pmix_client *client)
     return !client->connected || client->finalized || client->lost;
 }
 
-static void deregistered(pmix_status_t status, void *cbdata)
-{
-    (void)status, (void)cbdata;
-}
-
 static void settle(struct dt_pmix *pmix, size_t rank)
 {
     struct dt_pmix_client *client = &pmix->clients[rank];
     pmix_proc_t proc;
     PMIX_LOAD_PROCID(&proc, pmix->job.nspace, (pmix_rank_t)rank);
     client->settled = true;
-    if (!client->finalized)
+    if (!client->finalized && !client->lost)
         PMIx_server_deregister_client(&proc, deregistered, NULL);
-    dt_pmix_store_forget(&pmix->store, rank);
-    if (client->code)
-        dt_pmix_notify_end(&proc, PMIX_ERR_PROC_ABORTED, client->code);
-    else if (client->connected && !client->finalized)
-        dt_pmix_notify_end(&proc, PMIX_ERR_PROC_TERM_WO_SYNC, 0);
-    else
-        dt_pmix_notify_end(&proc, PMIX_EVENT_PROC_TERMINATED, 0);
+    dt_pmix_modex_forget(pmix, rank);
+    dt_pmix_news_end(pmix, rank);
 }
 
 void dt_pmix_clients_settle(struct dt_pmix *pmix)
 {
-    for (size_t r = 0; r < pmix->job.size; r++) {
-        const struct dt_pmix_client *client = &pmix->clients[r];
-        if (client->ended && !client->settled &&
-            (silent(client) || dt_pmix_now() >= client->due))
-            settle(pmix, r);
+    const struct dt_map_entry *local = pmix->job.local;
+    int64_t now = dt_pmix_now();
+    for (size_t i = 0; i < local->nranks; i++) {
+        size_t rank = local->ranks[i];
+        const struct dt_pmix_client *client = &pmix->clients[rank];
+        if (client->lost && !client->finalized && !client->told &&
+            now >= client->due)
+            tell(pmix, rank, DT_END_LOST, 0);
+        if (client->told && !client->settled &&
+            (silent(client) || now >= client->due))
+            settle(pmix, rank);
     }
 }
 
 int64_t dt_pmix_clients_due(const struct dt_pmix *pmix)
 {
+    const struct dt_map_entry *local = pmix->job.local;
     int64_t due = DT_NEVER;
-    for (size_t r = 0; r < pmix->job.size; r++) {
-        const struct dt_pmix_client *client = &pmix->clients[r];
-        if (client->ended && !client->settled && client->due < due)
+    for (size_t i = 0; i < local->nranks; i++) {
+        const struct dt_pmix_client *client = &pmix->clients[local->ranks[i]];
+        bool waits = client->told ? !client->settled
+                                  : client->lost && !client->finalized;
+        if (waits && client->due < due)
             due = client->due;
     }
     return due;
 }
 
-static bool is_dead(const struct dt_pmix *pmix, size_t rank)
+size_t dt_pmix_clients_count(const struct dt_pmix *pmix)
 {
-    const struct dt_pmix_client *client = &pmix->clients[rank];
-    return client->ended || (client->lost && !client->finalized);
+    const struct dt_map_entry *local = pmix->job.local;
+    size_t count = 0;
+    for (size_t i = 0; i < local->nranks; i++)
+        count += !pmix->clients[local->ranks[i]].lost;
+    return count;
 }
 
-bool dt_pmix_any_dead(const struct dt_pmix *pmix, const pmix_proc_t *procs,
-                      size_t nprocs)
+bool dt_pmix_any_dead(const struct dt_pmix *pmix, const uint32_t *ranks,
+                      size_t nranks)
 {
-    const struct dt_pmix_job *job = &pmix->job;
-    for (size_t i = 0; i < nprocs; i++) {
-        size_t from = procs[i].rank, to = from + 1;
-        if (strncmp(procs[i].nspace, job->nspace, PMIX_MAX_NSLEN) != 0)
-            continue;
-        if (procs[i].rank == PMIX_RANK_WILDCARD) {
-            from = 0;
-            to = job->size;
-        }
-        for (size_t r = from; r < to && r < job->size; r++)
-            if (is_dead(pmix, r))
-                return true;
+    for (size_t i = 0; i < nranks; i++) {
+        const struct dt_pmix_client *client = &pmix->clients[ranks[i]];
+        if (dt_mesh_rank(pmix->mesh, ranks[i])->ended ||
+            (client->lost && !client->finalized))
+            return true;
     }
     return false;
 }

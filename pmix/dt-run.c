@@ -11,7 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "mesh/clock.h"
 #include "environ.h"
 #include "keeper.h"
 #include "label.h"
@@ -38,6 +38,7 @@ struct options {
 struct run {
     struct options options;
     struct dt_keeper keeper;
+    struct dt_map *map;
     struct dt_pmix *pmix;
     struct dt_ranks ranks;
     struct dt_labels labels;
@@ -336,11 +337,39 @@ static dt_result_t make_name(char *name, size_t size, struct dt_error *err)
     return DT_SUCCESS;
 }
 
+/* All ranks are on this node. */
+static dt_result_t make_map(struct run *run, struct dt_error *err)
+{
+    size_t count = run->options.ranks;
+    struct dt_map_entry *node = calloc(1, sizeof(*node));
+    uint32_t *ranks = calloc(count, sizeof(*ranks));
+    dt_result_t rc = DT_ERR_NO_MEMORY;
+    if (!node || !ranks) {
+        dt_error_set(err, rc, "no memory to start");
+        goto free_node;
+    }
+    for (size_t r = 0; r < count; r++)
+        ranks[r] = (uint32_t)r;
+    node->ranks = ranks;
+    node->nranks = count;
+    gethostname(node->name, sizeof(node->name) - 1);
+    rc = dt_map_create(&run->map, node, 1, count, err);
+    if (rc == DT_SUCCESS)
+        return DT_SUCCESS;
+free_node:
+    free(ranks);
+    free(node);
+    return rc;
+}
+
 static dt_result_t open_server(struct run *run, const char *name,
                                struct dt_error *err)
 {
     char jobid[32], *command = NULL;
     size_t len;
+    dt_result_t rc = make_map(run, err);
+    if (rc != DT_SUCCESS)
+        return rc;
     FILE *out = open_memstream(&command, &len);
     for (char **arg = run->options.argv; out && *arg; arg++)
         fprintf(out, "%s%s", arg == run->options.argv ? "" : " ", *arg);
@@ -354,11 +383,11 @@ static dt_result_t open_server(struct run *run, const char *name,
         .jobid = jobid,
         .directory = run->keeper.directory,
         .command = command,
-        .ranks = run->options.ranks,
+        .map = run->map,
         .oversubscribed = run->options.ranks > run->options.cores,
-        .launcher = {run, on_abort},
+        .launcher = {.arg = run, .abort = on_abort},
     };
-    dt_result_t rc = dt_pmix_open(&run->pmix, &config, err);
+    rc = dt_pmix_open(&run->pmix, &config, err);
     free(command);
     return rc;
 }
@@ -421,5 +450,6 @@ free_rest:
     free(run.polls);
     dt_labels_close(&run.labels);
     dt_ranks_close(&run.ranks);
+    dt_map_destroy(run.map);
     return run.code;
 }

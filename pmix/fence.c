@@ -33,7 +33,8 @@ pmix_status_t dt_pmix_fence(const pmix_proc_t procs[], size_t nprocs,
         free(data);
         return PMIX_ERR_NOMEM;
     }
-    *self = (struct fence){{.procs = procs,
+    *self = (struct fence){{.what = DT_COLLECT_FENCE,
+                            .procs = procs,
                             .nprocs = nprocs,
                             .info = info,
                             .ninfo = ninfo,

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cursor.h"
+#include "bytes.h"
 #include "core.h"
 #include "exchange.h"
 #include "info.h"
@@ -17,22 +19,6 @@ struct group {
     pmix_op_cbfunc_t op_cbfunc;
     void *cbdata;
 };
-
-/* What the members told each other goes back as it came. */
-static char *take_data(const pmix_info_t *info, size_t ninfo, size_t *len)
-{
-    const pmix_value_t *value =
-        dt_pmix_info_find(info, ninfo, PMIX_GROUP_ENDPT_DATA);
-    *len = 0;
-    if (!value || value->type != PMIX_BYTE_OBJECT || !value->data.bo.size)
-        return NULL;
-    char *data = malloc(value->data.bo.size);
-    if (!data)
-        return NULL;
-    memcpy(data, value->data.bo.bytes, value->data.bo.size);
-    *len = value->data.bo.size;
-    return data;
-}
 
 static bool is_true(const pmix_info_t *info, size_t ninfo, const char *key)
 {
@@ -47,17 +33,70 @@ static void release(void *arg)
     free(infos);
 }
 
+/* What a node contributes, among those of other nodes:
+ *   groups it has been in u64 | its number u32 | length u32 | what its members
+ *   told */
+#define HEAD 16
+
+static pmix_status_t write_part(struct dt_pmix *pmix,
+                                struct dt_pmix_exchange *exchange)
+{
+    const pmix_value_t *value = dt_pmix_info_find(
+        exchange->info, exchange->ninfo, PMIX_GROUP_ENDPT_DATA);
+    pmix_byte_object_t told = {NULL, 0};
+    if (value && value->type == PMIX_BYTE_OBJECT)
+        told = value->data.bo;
+    if (told.size > UINT32_MAX)
+        return PMIX_ERR_BAD_PARAM;
+    unsigned char *part = malloc(HEAD + told.size);
+    if (!part)
+        return PMIX_ERR_NOMEM;
+    dt_bytes_put(part, 8, ++pmix->contexts);
+    dt_bytes_put(part + 8, 4, pmix->job.self);
+    dt_bytes_put(part + 12, 4, told.size);
+    if (told.size)
+        memcpy(part + HEAD, told.bytes, told.size);
+    exchange->data = (char *)part;
+    exchange->len = HEAD + told.size;
+    return PMIX_SUCCESS;
+}
+
+/* Leave only what the members told in data. *id is the same on all nodes and
+ * is no other group's: the lowest node's number and how many it had before. */
+static pmix_status_t read_parts(struct dt_pmix_exchange *exchange, size_t nodes,
+                                size_t *id)
+{
+    struct dt_cursor in = dt_cursor(exchange->data, exchange->len);
+    uint64_t lowest = UINT64_MAX, groups = 0;
+    size_t len = 0;
+    while (!in.failed && in.at < in.end) {
+        uint64_t count = dt_cursor_uint(&in, 8), node = dt_cursor_uint(&in, 4);
+        size_t size = dt_cursor_uint(&in, 4);
+        const void *told = dt_cursor_bytes(&in, size);
+        if (!told)
+            return PMIX_ERR_UNPACK_FAILURE;
+        memmove(exchange->data + len, told, size);
+        len += size;
+        groups = node < lowest ? count : groups;
+        lowest = node < lowest ? node : lowest;
+    }
+    exchange->len = len;
+    *id = groups * nodes + lowest;
+    return in.failed ? PMIX_ERR_UNPACK_FAILURE : PMIX_SUCCESS;
+}
+
 static void group_done(struct dt_pmix *pmix, struct dt_pmix_exchange *exchange,
                        pmix_status_t status)
 {
     struct group *self = (struct group *)exchange;
     struct dt_pmix_infos *infos = calloc(1, sizeof(*infos));
+    size_t id = 0;
     if (!infos)
         status = PMIX_ERR_NOMEM;
-    if (status == PMIX_SUCCESS && self->wants_id) {
-        size_t id = ++pmix->contexts;
+    if (status == PMIX_SUCCESS)
+        status = read_parts(exchange, pmix->job.map->nodes, &id);
+    if (status == PMIX_SUCCESS && self->wants_id)
         dt_pmix_info_add(infos, PMIX_GROUP_CONTEXT_ID, &id, PMIX_SIZE);
-    }
     if (status == PMIX_SUCCESS && exchange->len) {
         pmix_byte_object_t bytes = {exchange->data, exchange->len};
         dt_pmix_info_add(infos, PMIX_GROUP_ENDPT_DATA, &bytes,
@@ -77,20 +116,23 @@ pmix_status_t dt_pmix_group(pmix_group_operation_t op, char *name,
                             const pmix_info_t info[], size_t ninfo,
                             pmix_info_cbfunc_t cbfunc, void *cbdata)
 {
-    (void)name;
     struct group *self = malloc(sizeof(*self));
     if (!self)
         return PMIX_ERR_NOMEM;
-    *self = (struct group){{.procs = procs,
+    *self = (struct group){{.what = op == PMIX_GROUP_CONSTRUCT
+                                        ? DT_COLLECT_CONSTRUCT
+                                        : DT_COLLECT_DESTRUCT,
+                            .name = name,
+                            .procs = procs,
                             .nprocs = nprocs,
                             .info = info,
                             .ninfo = ninfo,
+                            .prepare = write_part,
                             .done = group_done},
                            .group_cbfunc = cbfunc,
                            .cbdata = cbdata};
     self->wants_id = op == PMIX_GROUP_CONSTRUCT &&
                      is_true(info, ninfo, PMIX_GROUP_ASSIGN_CONTEXT_ID);
-    self->exchange.data = take_data(info, ninfo, &self->exchange.len);
     return dt_pmix_exchange_start(&self->exchange);
 }
 
@@ -106,14 +148,15 @@ static void connect_done(struct dt_pmix *pmix,
     free(self);
 }
 
-pmix_status_t dt_pmix_connect(const pmix_proc_t procs[], size_t nprocs,
-                              const pmix_info_t info[], size_t ninfo,
-                              pmix_op_cbfunc_t cbfunc, void *cbdata)
+static pmix_status_t start(enum dt_pmix_collect what, const pmix_proc_t procs[],
+                           size_t nprocs, const pmix_info_t info[],
+                           size_t ninfo, pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
     struct group *self = malloc(sizeof(*self));
     if (!self)
         return PMIX_ERR_NOMEM;
-    *self = (struct group){{.procs = procs,
+    *self = (struct group){{.what = what,
+                            .procs = procs,
                             .nprocs = nprocs,
                             .info = info,
                             .ninfo = ninfo,
@@ -123,9 +166,18 @@ pmix_status_t dt_pmix_connect(const pmix_proc_t procs[], size_t nprocs,
     return dt_pmix_exchange_start(&self->exchange);
 }
 
+pmix_status_t dt_pmix_connect(const pmix_proc_t procs[], size_t nprocs,
+                              const pmix_info_t info[], size_t ninfo,
+                              pmix_op_cbfunc_t cbfunc, void *cbdata)
+{
+    return start(DT_COLLECT_CONNECT, procs, nprocs, info, ninfo, cbfunc,
+                 cbdata);
+}
+
 pmix_status_t dt_pmix_disconnect(const pmix_proc_t procs[], size_t nprocs,
                                  const pmix_info_t info[], size_t ninfo,
                                  pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
-    return dt_pmix_connect(procs, nprocs, info, ninfo, cbfunc, cbdata);
+    return start(DT_COLLECT_DISCONNECT, procs, nprocs, info, ninfo, cbfunc,
+                 cbdata);
 }

@@ -3,6 +3,7 @@
 /* job.c - the ranks and nodes of a job. */
 #include "job.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <pmix.h>
 #include <pmix_server.h>
@@ -15,19 +16,28 @@
 #include "info.h"
 
 /* A rank's number on its node is 16 bits wide in PMIx. */
-#define RANKS_MAX UINT16_MAX
+#define LOCAL_MAX UINT16_MAX
 
 dt_result_t dt_pmix_job_init(struct dt_pmix_job *job,
                              const struct dt_pmix_config *config,
                              struct dt_error *err)
 {
-    *job = (struct dt_pmix_job){.size = config->ranks,
-                                .nodes = 1,
+    const struct dt_map *map = config->map;
+    *job = (struct dt_pmix_job){.map = map,
+                                .size = map->ranks,
+                                .self = config->node,
                                 .oversubscribed = config->oversubscribed};
-    if (!config->ranks || config->ranks > RANKS_MAX)
+    if (config->node >= map->nodes)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
-                            "%zu ranks: expected 1 to %d", config->ranks,
-                            RANKS_MAX);
+                            "node %zu: expected one of %zu", config->node,
+                            map->nodes);
+    job->local = &map->entry[config->node];
+    for (size_t n = 0; n < map->nodes; n++)
+        if (map->entry[n].nranks > LOCAL_MAX)
+            return dt_error_set(err, DT_ERR_INVALID_ARG,
+                                "%zu ranks on node %s: expected %d at most",
+                                map->entry[n].nranks, map->entry[n].name,
+                                LOCAL_MAX);
     if (strlen(config->nspace) > PMIX_MAX_NSLEN)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "the job's name is longer than %d bytes",
@@ -36,14 +46,7 @@ dt_result_t dt_pmix_job_init(struct dt_pmix_job *job,
     job->jobid = strdup(config->jobid);
     job->directory = strdup(config->directory);
     job->command = strdup(config->command);
-    job->node_of = calloc(job->size, sizeof(*job->node_of));
-    job->hosts = calloc(job->nodes, sizeof(*job->hosts));
-    char host[HOST_NAME_MAX + 1] = "";
-    gethostname(host, sizeof(host) - 1);
-    if (job->hosts)
-        job->hosts[0] = strdup(host);
-    if (!job->jobid || !job->directory || !job->command || !job->node_of ||
-        !job->hosts || !job->hosts[0])
+    if (!job->jobid || !job->directory || !job->command)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for %zu ranks",
                             job->size);
     return DT_SUCCESS;
@@ -51,10 +54,6 @@ dt_result_t dt_pmix_job_init(struct dt_pmix_job *job,
 
 void dt_pmix_job_free(struct dt_pmix_job *job)
 {
-    for (size_t n = 0; job->hosts && n < job->nodes; n++)
-        free(job->hosts[n]);
-    free(job->hosts);
-    free(job->node_of);
     free(job->command);
     free(job->directory);
     free(job->jobid);
@@ -70,51 +69,56 @@ bool dt_pmix_job_rank(const struct dt_pmix_job *job, const pmix_proc_t *proc,
     return true;
 }
 
+bool dt_pmix_job_local(const struct dt_pmix_job *job, const pmix_proc_t *proc,
+                       size_t *rank)
+{
+    return dt_pmix_job_rank(job, proc, rank) &&
+           job->map->node_of[*rank] == job->self;
+}
+
 /* --- lists of ranks and nodes as text ------------------------------------ */
 
-/* Append the ranks of one node, "0,1,5", to text; returns how many. */
-static size_t print_ranks(const struct dt_pmix_job *job, size_t node, FILE *out)
+static void print_ranks(const struct dt_map_entry *node, FILE *out)
 {
-    size_t count = 0;
-    for (size_t r = 0; r < job->size; r++)
-        if (job->node_of[r] == node)
-            fprintf(out, "%s%zu", count++ ? "," : "", r);
-    return count;
+    for (size_t i = 0; i < node->nranks; i++)
+        fprintf(out, "%s%" PRIu32, i ? "," : "", node->ranks[i]);
 }
 
-static char *ranks_of(const struct dt_pmix_job *job, size_t node, size_t *count)
+/* "0,1,5" */
+static char *ranks_of(const struct dt_map_entry *node)
 {
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
     if (!out)
         return NULL;
-    *count = print_ranks(job, node, out);
+    print_ranks(node, out);
     return fclose(out) == 0 ? text : NULL;
 }
 
-static char *all_hosts(const struct dt_pmix_job *job)
+static char *all_hosts(const struct dt_map *map)
 {
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
     if (!out)
         return NULL;
-    for (size_t n = 0; n < job->nodes; n++)
-        fprintf(out, "%s%s", n ? "," : "", job->hosts[n]);
+    for (size_t n = 0; n < map->nodes; n++)
+        fprintf(out, "%s%s", n ? "," : "", map->entry[n].name);
     return fclose(out) == 0 ? text : NULL;
 }
 
-static char *all_ranks(const struct dt_pmix_job *job)
+/* "0,1;2,3" */
+static char *all_ranks(const struct dt_map *map)
 {
     char *text = NULL;
     size_t len;
     FILE *out = open_memstream(&text, &len);
     if (!out)
         return NULL;
-    for (size_t n = 0; n < job->nodes; n++) {
+    for (size_t n = 0; n < map->nodes; n++) {
         fprintf(out, "%s", n ? ";" : "");
-        print_ranks(job, n, out);
+        print_ranks(&map->entry[n], out);
     }
     return fclose(out) == 0 ? text : NULL;
 }
@@ -136,10 +140,11 @@ static void add_rank(struct dt_pmix_infos *to, const char *key, size_t rank)
     dt_pmix_info_add(to, key, &value, PMIX_PROC_RANK);
 }
 
-/* In which order PMIx wants them: nodes by name, ranks by node. */
+/* In which order PMIx wants them: nodes by name, ranks by node. From these two
+ * it tells of each rank its host, node, and number there. */
 static void add_maps(const struct dt_pmix_job *job, struct dt_pmix_infos *to)
 {
-    char *hosts = all_hosts(job), *ranks = all_ranks(job);
+    char *hosts = all_hosts(job->map), *ranks = all_ranks(job->map);
     char *node_map = NULL, *proc_map = NULL;
     if (hosts && ranks && PMIx_generate_regex(hosts, &node_map) == PMIX_SUCCESS)
         dt_pmix_info_add(to, PMIX_NODE_MAP, node_map, PMIX_REGEX);
@@ -166,7 +171,7 @@ static void add_job(const struct dt_pmix_job *job, struct dt_pmix_infos *to)
     dt_pmix_info_add_uint32(to, PMIX_UNIV_SIZE, job->size);
     dt_pmix_info_add_uint32(to, PMIX_MAX_PROCS, job->size);
     dt_pmix_info_add_uint32(to, PMIX_JOB_NUM_APPS, 1);
-    dt_pmix_info_add_uint32(to, PMIX_NUM_NODES, job->nodes);
+    dt_pmix_info_add_uint32(to, PMIX_NUM_NODES, job->map->nodes);
     dt_pmix_info_add_uint32(to, PMIX_SESSION_ID, 0);
     add_rank(to, PMIX_NPROC_OFFSET, 0);
     add_string(to, PMIX_TMPDIR, job->directory);
@@ -190,53 +195,23 @@ static void add_job(const struct dt_pmix_job *job, struct dt_pmix_infos *to)
 static void add_node(const struct dt_pmix_job *job, size_t node,
                      struct dt_pmix_infos *to)
 {
-    size_t count = 0;
-    char *peers = ranks_of(job, node, &count);
+    const struct dt_map_entry *entry = &job->map->entry[node];
+    char *peers = ranks_of(entry);
     struct dt_pmix_infos array = {0};
     struct dt_pmix_infos *both[] = {&array, node == job->self ? to : NULL};
-    add_string(&array, PMIX_HOSTNAME, job->hosts[node]);
+    add_string(&array, PMIX_HOSTNAME, entry->name);
     dt_pmix_info_add_uint32(&array, PMIX_NODEID, node);
     for (size_t i = 0; i < 2; i++) {
         if (!both[i])
             continue;
-        dt_pmix_info_add_uint32(both[i], PMIX_LOCAL_SIZE, count);
-        dt_pmix_info_add_uint32(both[i], PMIX_NODE_SIZE, count);
+        dt_pmix_info_add_uint32(both[i], PMIX_LOCAL_SIZE, entry->nranks);
+        dt_pmix_info_add_uint32(both[i], PMIX_NODE_SIZE, entry->nranks);
         add_string(both[i], PMIX_LOCAL_PEERS, peers);
-        if (peers)
-            add_rank(both[i], PMIX_LOCALLDR, strtoul(peers, NULL, 10));
+        if (entry->nranks)
+            add_rank(both[i], PMIX_LOCALLDR, entry->ranks[0]);
     }
     dt_pmix_info_add_array(to, PMIX_NODE_INFO_ARRAY, &array);
     free(peers);
-}
-
-/* on_node: how many ranks of lower number are on the same node. */
-static void add_proc(const struct dt_pmix_job *job, size_t rank,
-                     uint16_t on_node, struct dt_pmix_infos *to)
-{
-    const uint32_t first_life = 0;
-    char procdir[PATH_MAX];
-    struct dt_pmix_infos proc = {0};
-    add_rank(&proc, PMIX_RANK, rank);
-    add_rank(&proc, PMIX_GLOBAL_RANK, rank);
-    add_rank(&proc, PMIX_APP_RANK, rank);
-    dt_pmix_info_add_uint32(&proc, PMIX_APPNUM, 0);
-    dt_pmix_info_add(&proc, PMIX_LOCAL_RANK, &on_node, PMIX_UINT16);
-    dt_pmix_info_add(&proc, PMIX_NODE_RANK, &on_node, PMIX_UINT16);
-    dt_pmix_info_add_uint32(&proc, PMIX_NODEID, job->node_of[rank]);
-    add_string(&proc, PMIX_HOSTNAME, job->hosts[job->node_of[rank]]);
-    dt_pmix_info_add(&proc, PMIX_REINCARNATION, &first_life, PMIX_UINT32);
-    snprintf(procdir, sizeof(procdir), "%s/job/%zu", job->directory, rank);
-    add_string(&proc, PMIX_PROCDIR, procdir);
-    dt_pmix_info_add_array(to, PMIX_PROC_INFO_ARRAY, &proc);
-}
-
-static void add_procs(const struct dt_pmix_job *job, struct dt_pmix_infos *to)
-{
-    uint16_t *count = calloc(job->nodes, sizeof(*count));
-    to->failed |= !count;
-    for (size_t r = 0; count && r < job->size; r++)
-        add_proc(job, r, count[job->node_of[r]]++, to);
-    free(count);
 }
 
 /* --- registration -------------------------------------------------------- */
@@ -246,21 +221,49 @@ static bool good(pmix_status_t rc)
     return rc == PMIX_SUCCESS || rc == PMIX_OPERATION_SUCCEEDED;
 }
 
+/* What PMIx cannot tell from the maps, of a rank of this node. That it is not
+ * told of all ranks keeps a large job small. PMIX_REINCARNATION is not among
+ * them: PMIx 4.2 would go on telling the first it was given. */
+static pmix_status_t store_rank(const pmix_proc_t *proc, const char *dir)
+{
+    const uint32_t app = 0;
+    const struct {
+        const char *key;
+        const void *data;
+        pmix_data_type_t type;
+    } all[] = {
+        {PMIX_GLOBAL_RANK, &proc->rank, PMIX_PROC_RANK},
+        {PMIX_APP_RANK, &proc->rank, PMIX_PROC_RANK},
+        {PMIX_APPNUM, &app, PMIX_UINT32},
+        {PMIX_PROCDIR, dir, PMIX_STRING},
+    };
+    pmix_status_t rc = PMIX_SUCCESS;
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all) && good(rc); i++) {
+        pmix_value_t value;
+        PMIX_VALUE_LOAD(&value, all[i].data, all[i].type);
+        rc = PMIx_Store_internal(proc, all[i].key, &value);
+        PMIX_VALUE_DESTRUCT(&value);
+    }
+    return rc;
+}
+
 static dt_result_t register_rank(const struct dt_pmix_job *job, size_t rank,
                                  struct dt_error *err)
 {
+    char dir[PATH_MAX];
     pmix_proc_t proc;
     PMIX_LOAD_PROCID(&proc, job->nspace, (pmix_rank_t)rank);
-    pmix_status_t rc = PMIx_server_register_client(&proc, getuid(), getgid(),
-                                                   NULL, NULL, NULL);
+    snprintf(dir, sizeof(dir), "%s/job/%zu", job->directory, rank);
+    if (mkdir(dir, 0700))
+        return dt_error_set(err, DT_ERR_IO, "mkdir %s: %m", dir);
+    pmix_status_t rc = store_rank(&proc, dir);
+    if (good(rc))
+        rc = PMIx_server_register_client(&proc, getuid(), getgid(), NULL, NULL,
+                                         NULL);
     if (!good(rc))
         return dt_error_set(err, DT_ERR_BOOTSTRAP,
                             "PMIx does not take rank %zu: %s", rank,
                             PMIx_Error_string(rc));
-    char dir[PATH_MAX];
-    snprintf(dir, sizeof(dir), "%s/job/%zu", job->directory, rank);
-    if (mkdir(dir, 0700))
-        return dt_error_set(err, DT_ERR_IO, "mkdir %s: %m", dir);
     return DT_SUCCESS;
 }
 
@@ -269,16 +272,12 @@ dt_result_t dt_pmix_job_register(const struct dt_pmix_job *job,
 {
     struct dt_pmix_infos infos = {0};
     add_job(job, &infos);
-    size_t local = 0;
-    for (size_t n = 0; n < job->nodes; n++)
+    for (size_t n = 0; n < job->map->nodes; n++)
         add_node(job, n, &infos);
-    add_procs(job, &infos);
-    for (size_t r = 0; r < job->size; r++)
-        local += job->node_of[r] == job->self;
     pmix_status_t rc = PMIX_ERR_NOMEM;
     if (!infos.failed)
-        rc = PMIx_server_register_nspace(job->nspace, (int)local, infos.all,
-                                         infos.count, NULL, NULL);
+        rc = PMIx_server_register_nspace(job->nspace, (int)job->local->nranks,
+                                         infos.all, infos.count, NULL, NULL);
     dt_pmix_info_free(&infos);
     if (!good(rc))
         return dt_error_set(err, DT_ERR_BOOTSTRAP,
@@ -289,8 +288,7 @@ dt_result_t dt_pmix_job_register(const struct dt_pmix_job *job,
     if (mkdir(nsdir, 0700))
         return dt_error_set(err, DT_ERR_IO, "mkdir %s: %m", nsdir);
     dt_result_t result = DT_SUCCESS;
-    for (size_t r = 0; r < job->size && result == DT_SUCCESS; r++)
-        if (job->node_of[r] == job->self)
-            result = register_rank(job, r, err);
+    for (size_t i = 0; i < job->local->nranks && result == DT_SUCCESS; i++)
+        result = register_rank(job, job->local->ranks[i], err);
     return result;
 }

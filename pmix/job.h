@@ -13,16 +13,14 @@
 struct dt_pmix_job {
     char nspace[PMIX_MAX_NSLEN + 1];
     char *jobid, *directory, *command;
-    size_t size;       /* ranks */
-    size_t nodes;      /* of the job */
-    size_t self;       /* which of them this is */
-    char **hosts;      /* nodes names */
-    uint32_t *node_of; /* size indices of hosts */
+    const struct dt_map *map;
+    const struct dt_map_entry *local; /* this node's, of the map */
+    size_t size;                      /* ranks */
+    size_t self;                      /* this node's number */
     bool oversubscribed;
 };
 
-/* A job of one node, this one. Free with dt_pmix_job_free, also after an
- * error. */
+/* Free with dt_pmix_job_free, also after an error. */
 dt_result_t dt_pmix_job_init(struct dt_pmix_job *job,
                              const struct dt_pmix_config *config,
                              struct dt_error *err);
@@ -36,5 +34,9 @@ void dt_pmix_job_free(struct dt_pmix_job *job);
 /* The rank that proc stands for; false if it is none of this job. */
 bool dt_pmix_job_rank(const struct dt_pmix_job *job, const pmix_proc_t *proc,
                       size_t *rank);
+
+/* The same, for a rank of this node only. */
+bool dt_pmix_job_local(const struct dt_pmix_job *job, const pmix_proc_t *proc,
+                       size_t *rank);
 
 #endif

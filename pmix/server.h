@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* server.h - the PMIx server of one job's ranks on this node: what a launcher
- * calls. Ranks that it starts meet there with PMIx_Init.
+ * calls, which is dt-run, or dt-pmixd for Slurm. Ranks meet there with
+ * PMIx_Init, those of several nodes by the mesh of their servers.
  *
  * Threads: PMIx runs one of its own. Everything it has to say waits in a queue
  * until dt_pmix_dispatch, so that all our state belongs to the thread that
@@ -14,15 +15,22 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "mesh/mesh.h"
 
 struct dt_pmix;
 
-/* What the launcher is told, by dt_pmix_dispatch. */
+/* What the launcher is told, by the functions below. */
 struct dt_pmix_launcher {
     void *arg;
-    /* A rank wants the whole job ended with this code. text is "" or one
-     * line, valid until return. */
+    /* A rank, of this node or another, wants the whole job ended with this
+     * code. text is "" or one line, valid until return. Told on all nodes. */
     void (*abort)(void *arg, size_t rank, int code, const char *text);
+    /* Bring frame to the server of another node, as dt_mesh_host.send. NULL
+     * where there is one node. */
+    void (*send)(void *arg, size_t node, struct dt_frame *frame);
+    /* A node was lost, one line why; or this one was cast out: node is our
+     * own, and nothing works any more. May be NULL. */
+    void (*node_lost)(void *arg, size_t node, const char *why);
 };
 
 struct dt_pmix_config {
@@ -30,21 +38,25 @@ struct dt_pmix_config {
     const char *jobid;     /* its name for people */
     const char *directory; /* private to the user, for sockets and the like */
     const char *command;   /* what the ranks run, for PMIX_APP_ARGV */
-    size_t ranks;          /* of the job, all on this node */
-    bool oversubscribed;   /* there are more ranks than cores */
+    const struct dt_map *map; /* must outlive the server */
+    size_t node;              /* this one, of the map */
+    bool oversubscribed;      /* there are more ranks than cores here */
+    const char *auth; /* of clients: "munge", "native"; NULL: munge if it
+                       * answers */
     struct dt_pmix_launcher launcher;
 };
 
 /* Start serving. Changes this process's environment (PMIX_MCA_*), so it comes
- * before other threads do; a variable that the user has set stays. Block the
- * signals that you wait for beforehand: PMIx's thread inherits the mask. The
- * strings of config are copied. */
+ * before other threads do; a variable that the user has set stays, but for the
+ * way of authentication when config names it. Block the signals that you wait
+ * for beforehand: PMIx's thread inherits the mask. The strings of config are
+ * copied. BOOTSTRAP: also when munge is wanted and does not answer. */
 dt_result_t dt_pmix_open(struct dt_pmix **pmix,
                          const struct dt_pmix_config *config,
                          struct dt_error *err);
 
 /* Add to the NULL-terminated *env, an array and strings from malloc, what the
- * rank needs to find this server. */
+ * rank, of this node, needs to find this server. */
 dt_result_t dt_pmix_environ(struct dt_pmix *pmix, size_t rank, char ***env,
                             struct dt_error *err);
 
@@ -58,9 +70,30 @@ int dt_pmix_sleep(const struct dt_pmix *pmix);
  * not moved for a long time: nothing will work any more. */
 dt_result_t dt_pmix_dispatch(struct dt_pmix *pmix, struct dt_error *err);
 
-/* A rank's process has ended: code is its exit code, or 128 + the signal.
- * Survivors are told, and whatever waits for the rank fails. */
+/* A frame has come from another node's server; as dt_mesh_receive. */
+dt_result_t dt_pmix_received(struct dt_pmix *pmix, size_t node,
+                             const struct dt_frame *frame,
+                             struct dt_error *err);
+
+/* Another node's server cannot be reached any more; left: it said BYE. */
+void dt_pmix_gone(struct dt_pmix *pmix, size_t node, bool left,
+                  const char *why);
+
+/* A rank's process, of this node, has ended: code is its exit code, or 128 +
+ * the signal. Survivors on all nodes are told, and what waits for the rank
+ * fails. The rank may come back: see dt_pmix_replace. */
 void dt_pmix_ended(struct dt_pmix *pmix, size_t rank, int code);
+
+/* A rank of this node has stood still for too long: the same. The launcher
+ * kills it. */
+void dt_pmix_stopped(struct dt_pmix *pmix, size_t rank);
+
+/* May a new process now be started as this rank, of this node, which has
+ * ended? IN_PROGRESS: not yet, PMIx is forgetting the old one: ask again after
+ * dt_pmix_dispatch. Its environment is the same as before. The other ranks
+ * learn of it when it calls PMIx_Init. */
+dt_result_t dt_pmix_replace(struct dt_pmix *pmix, size_t rank,
+                            struct dt_error *err);
 
 /* Stop serving and free. If PMIx's thread is stuck its part is left to the
  * end of the process. pmix may be NULL. */

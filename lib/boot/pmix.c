@@ -219,7 +219,8 @@ static dt_result_t join_failed(pmix_status_t rc, struct dt_error *err)
     return dt_error_set(err, DT_ERR_BOOTSTRAP,
                         "the PMIx server of this step does not answer (%s): "
                         "it speaks PMIx %s, this program was linked with %s; "
-                        "see srun --mpi=list for others",
+                        "if these should do, look whether munged runs on this "
+                        "node, and whether that PMIx was built with munge",
                         PMIx_Error_string(rc), server ? server : "unknown",
                         PMIx_Get_version());
 }

@@ -1,17 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
-# fuzz.t - the readers of topologies take any bytes: each format for
-# $DT_FUZZ_SECONDS (60), by libFuzzer with ASan and UBSan. $DT_TOPOLOGIES may
-# name a folder with more files to begin from, $DT_FUZZ_FORMATS fewer formats.
+# fuzz.t - the readers of topologies, and those of messages between daemons,
+# take any bytes: each target for $DT_FUZZ_SECONDS (60), by libFuzzer with ASan
+# and UBSan. $DT_FUZZ_TARGETS may name fewer of them, $DT_TOPOLOGIES a folder
+# with more topologies to begin from.
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
 
 seconds=${DT_FUZZ_SECONDS:-60}
-read -ra formats <<<"${DT_FUZZ_FORMATS:-text hwloc nccl matrix gres}"
-flags=(-g -O1 -std=gnu11 -D_GNU_SOURCE "-I$top/lib"
+read -ra targets <<<"${DT_FUZZ_TARGETS:-text hwloc nccl matrix gres frames \
+    mesh link pack}"
+flags=(-g -O1 -std=gnu11 -D_GNU_SOURCE "-I$top/lib" "-I$top/pmix"
     "-fsanitize=fuzzer-no-link,address,undefined" -fno-sanitize-recover=all)
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 
@@ -20,28 +22,44 @@ echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n)
 clang -fsanitize=fuzzer,address,undefined -o "$tmp/try" "$tmp/try.c" \
     2>"$tmp/try.log" || skip_all "clang has no libFuzzer: install libclang-rt"
 
-libs=$(pkg-config --cflags --libs hwloc expat) ||
-    skip_all "no development files of hwloc and expat"
+libs=$(pkg-config --cflags --libs hwloc expat pmix) ||
+    skip_all "no development files of hwloc, expat and PMIx"
 read -ra libs <<<"$libs"
 
-build() # compiles the readers once, then a target for each format
+build() # compiles all sources once, then each target with what it needs
 {
-    local source format
+    local source object target main
     mkdir "$tmp/obj" || return
-    for source in "$top"/lib/base/*.c "$top"/lib/topo/*.c; do
+    for source in "$top"/lib/base/*.c "$top"/lib/topo/*.c \
+        "$top"/pmix/mesh/*.c "$top"/pmix/{pack,store,info}.c; do
+        [ "${source##*/}" != auth.c ] || continue # munge is a stub
+        object=$(basename "$(dirname "$source")")-$(basename "$source" .c).o
         clang "${flags[@]}" "${libs[@]}" -Wno-unused-command-line-argument \
-            -c -o "$tmp/obj/$(basename "$(dirname "$source")")-$(basename \
-                "$source" .c).o" "$source" || return
+            -c -o "$tmp/obj/$object" "$source" || return
     done
-    for format in "${formats[@]}"; do
-        clang "${flags[@]}" -fsanitize=fuzzer -DFORMAT="$format" \
-            -o "$tmp/$format" "$top/tests/fuzz/read.c" "$tmp"/obj/*.o \
-            "${libs[@]}" || return
+    ar rc "$tmp/all.a" "$tmp"/obj/*.o || return
+    for target in "${targets[@]}"; do
+        main=$top/tests/fuzz/$target.c
+        [ -e "$main" ] || main=$top/tests/fuzz/read.c # a format of topologies
+        clang "${flags[@]}" -fsanitize=fuzzer -DFORMAT="$target" \
+            -o "$tmp/$target" "$main" "$tmp/all.a" "${libs[@]}" || return
     done
 }
 
+bytes() # HEX...
+{
+    printf '%b' "$(tr -d ' \n' <<<"$*" | sed 's/../\\x&/g')"
+}
+
+frame() # HEX...; a message of this kind and body, shorter than 256 bytes
+{
+    local hex
+    hex=$(tr -d ' \n' <<<"$*")
+    bytes "$(printf '%02x000000' $((${#hex} / 2)))$hex"
+}
+
 # What a reader looks for, which chance seldom finds.
-words() # FORMAT
+words() # TARGET
 {
     case $1 in
     text)
@@ -66,10 +84,13 @@ words() # FORMAT
         echo 'Name=gpu NodeName= Type= File=/dev/nvidia [0-3] Cores= Links=-1,' \
             'Count= Flags= MultipleFiles= # "'
         ;;
+    *)
+        echo 'n0 n1 n2'
+        ;;
     esac | tr ' ' '\n' | sed -e 's/["\\]/\\&/g' -e 's/.*/"&"/'
 }
 
-seed() # FORMAT; a small sample that is right
+seed() # TARGET; a small sample that is right
 {
     case $1 in
     text)
@@ -113,15 +134,55 @@ Cores=0-3 # two
 NodeName=a[1-2] Name=gpu Count=1 CPUs=4-7 Links=4,0,-1
 END
         ;;
+    frames)
+        local ip='00000000 00000000 0000ffff 0a000001'
+        local n0="00000000 6712 $ip 02 6e30 02000000
+            00000000 01000000 02000000 01000000"
+        local n1="01000000 6712 $ip 02 6e31 01000000 01000000 01000000"
+        bytes 06
+        frame 06
+        frame 08 "$n1"
+        frame 09 02000000 03000000 "$n0" "$n1"
+        frame 07
+        ;;
+    link) # what a dialer writes, piece by piece; munge is a stub
+        bytes 00 3e
+        frame 01 736c7572 6d2d6474 01000000 05000000 342e322e32 \
+            11000000 01000000 00000000 02000000 04000000 \
+            00010203 04050607 08090a0b 0c0d0e0f
+        bytes 0e
+        frame 03 05000000 4d554e4745
+        bytes 00 05
+        frame 06
+        bytes 0a
+        frame 0b 01020304 05
+        bytes 05
+        frame 07
+        ;;
+    mesh) # a collective of nodes 0 and 1, and its result
+        bytes 01 04 0300 00 01 61 02 00 11 0300 02 02 6162
+        ;;
+    link-dialer) # what one who was dialed writes
+        bytes 01 1e
+        frame 02 00010203 04050607 08090a0b 0c0d0e0f 05000000 4d554e4745
+        bytes 05
+        frame 04
+        bytes 00 0a
+        frame 0b 01020304 05
+        bytes 05
+        frame 07
+        ;;
     esac
 }
 
-corpus() # FORMAT; all samples there are, for libFuzzer to choose from
+corpus() # TARGET; all samples there are, for libFuzzer to choose from
 {
     local from file n=0
     mkdir "$tmp/$1.corpus" || return
     seed "$1" >"$tmp/$1.corpus/seed"
+    [ "$1" != link ] || seed link-dialer >"$tmp/$1.corpus/dialer"
     words "$1" >"$tmp/$1.dict"
+    [ ! -e "$top/tests/fuzz/$1.c" ] || return 0 # not of topologies
     for from in "$top/tests/topologies" "${DT_TOPOLOGIES:-}"; do
         [ -d "$from" ] || continue
         while IFS= read -r file; do
@@ -131,7 +192,7 @@ corpus() # FORMAT; all samples there are, for libFuzzer to choose from
     done
 }
 
-fuzz() # FORMAT
+fuzz() # TARGET
 {
     timeout $((seconds + 120)) "$tmp/$1" -max_total_time="$seconds" \
         -max_len=65536 -timeout=10 -rss_limit_mb=2048 -dict="$tmp/$1.dict" \
@@ -139,7 +200,7 @@ fuzz() # FORMAT
     echo $? >"$tmp/$1.rc"
 }
 
-report() # FORMAT; what went wrong on standard error, which prove shows
+report() # TARGET; what went wrong on standard error, which prove shows
 {
     local rc file
     rc=$(cat "$tmp/$1.rc")
@@ -161,14 +222,14 @@ if ! build >"$tmp/build.log" 2>&1; then
     exit
 fi
 running=0
-for format in "${formats[@]}"; do
-    corpus "$format"
+for target in "${targets[@]}"; do
+    corpus "$target"
     [ "$running" -lt 2 ] || wait -n # two at once
-    fuzz "$format" &
+    fuzz "$target" &
     running=$((running + 1))
 done
 wait
-for format in "${formats[@]}"; do
-    report "$format"
+for target in "${targets[@]}"; do
+    report "$target"
 done
 done_testing

@@ -243,4 +243,24 @@ done
 is "$((runs / 2)) losses in a row" "$failed" 0
 is "and nothing is left" "$(left)" ""
 
+# --- the notice board, events, queries, control -----------------------------
+
+try "values of any kind are published" -n 3 "$client" values
+run --no-kill -n 4 "$client" die-board >"$tmp/out" 2>&1
+is "a rank that dies while it waits for a key" "$(cat "$tmp/out")" \
+    "dt-run: rank 1: killed by signal 9 (Killed)"
+try "events come to all in their range, once" -n 4 "$client" events
+try "a rank whose heart stops" -n 3 "$client" heartbeat
+try "the table of ranks" -n 4 "$client" table
+try "control of what we do not control is refused" -n 2 "$client" refusals
+mkdir "$tmp/clean"
+CLEANUP=$tmp/clean try "ranks register files to be removed" -n 2 "$client" \
+    cleanup
+is "and they are" "$(ls "$tmp/clean")" ""
+out=$(run -n 4 "$client" terminate 2>&1)
+is "PMIx_Job_control ends all: exit code" "$?" 143
+like "PMIx_Job_control ends all: message" "$out" \
+    '^dt-run: rank 2 aborted the job with code 143: PMIx_Job_control: terminate$'
+is "nothing is left of these" "$(left)" ""
+
 done_testing

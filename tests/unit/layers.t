@@ -21,25 +21,28 @@ declare -A below=(
     [ckpt]='coll boot exec tl topo base'
     [facade]='ckpt coll boot exec tl topo base'
     [spank]="topo model base"
-    [pmix]='base'
+    [mesh]='pmix base'
+    [pmix]='mesh base'
     [tools]=''
     [doc]=''
 )
 
 # Where a foreign header may appear, as a regex of paths.
 declare -A only_in=(
-    [pmix]='^(lib/boot/pmix[a-z_]*\.[ch]|pmix/.*)$'
+    [pmix]='^(lib/boot/pmix[a-z_]*\.[ch]|pmix/[^/]*)$'
     [uc[pst]/]='^lib/tl/ucx[a-z_]*\.[ch]$'
     [cuda]='^lib/(exec|tl)/cuda[a-z_]*\.[ch]$'
     [slurm/]='^spank/.*$'
     [hwloc]='^lib/topo/hwloc\.c$'
     [expat]='^lib/topo/xml\.c$'
+    [munge]='^pmix/mesh/auth\.c$'
 )
 
 layer_of() # PATH; the layer's name
 {
     case $1 in
     lib/*/*) echo "${1#lib/}" | cut -d/ -f1 ;;
+    pmix/mesh/*) echo mesh ;;
     lib/*) echo facade ;;
     *) echo "${1%%/*}" ;;
     esac
@@ -61,6 +64,7 @@ violations() # TREE; one line per wrong #include
         fi
         [[ $header =~ ^(dt|dt_topo)\.h$ ]] && continue
         found=lib/$header
+        [ ! -e "pmix/$header" ] || found=pmix/$header
         [ ! -e "$(dirname "$file")/$header" ] ||
             found=$(dirname "$file")/$header
         to=$(layer_of "$found")

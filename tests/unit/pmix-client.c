@@ -6,25 +6,19 @@
  *
  * Each mode tries one thing on all ranks and says on standard error what was
  * wrong; the exit code is 1 then. */
-#include <pmix.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
+#include "pmix-client.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-static pmix_proc_t self, everybody;
-static uint32_t size;
+pmix_proc_t self, everybody;
+uint32_t size;
 static int wrong;
 
-#define OK(call)         check((call), PMIX_SUCCESS, #call, __LINE__)
-#define IS(call, wanted) check((call), (wanted), #call, __LINE__)
-#define TRUE(cond)       check((cond) ? 0 : 1, 0, #cond, __LINE__)
-
-static void check(int rc, int wanted, const char *what, int line)
+void check(int rc, int wanted, const char *what, int line)
 {
     if (rc == wanted)
         return;
@@ -33,14 +27,14 @@ static void check(int rc, int wanted, const char *what, int line)
             line, what, rc, PMIx_Error_string(rc), wanted);
 }
 
-static pmix_proc_t proc_of(pmix_rank_t rank)
+pmix_proc_t proc_of(pmix_rank_t rank)
 {
     pmix_proc_t proc;
     PMIX_LOAD_PROCID(&proc, self.nspace, rank);
     return proc;
 }
 
-static void put(const char *key, uint32_t number)
+void put(const char *key, uint32_t number)
 {
     pmix_value_t value;
     PMIX_VALUE_LOAD(&value, &number, PMIX_UINT32);
@@ -48,7 +42,7 @@ static void put(const char *key, uint32_t number)
     OK(PMIx_Commit());
 }
 
-static int get(pmix_rank_t rank, const char *key, uint32_t *number)
+int get(pmix_rank_t rank, const char *key, uint32_t *number)
 {
     pmix_proc_t proc = proc_of(rank);
     pmix_value_t *value = NULL;
@@ -60,7 +54,7 @@ static int get(pmix_rank_t rank, const char *key, uint32_t *number)
     return rc;
 }
 
-static int fence(const pmix_proc_t *procs, size_t count, bool data)
+int fence(const pmix_proc_t *procs, size_t count, bool data)
 {
     pmix_info_t info[2];
     int seconds = 30;
@@ -69,9 +63,43 @@ static int fence(const pmix_proc_t *procs, size_t count, bool data)
     return PMIx_Fence(procs, count, info, 2);
 }
 
-static int fence_all(void)
+int fence_all(void)
 {
     return fence(&everybody, 1, false);
+}
+
+void wait_for(atomic_int *counter, int count)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int i = 0; i < 20000 && atomic_load(counter) < count; i++)
+        nanosleep(&pause, NULL);
+    TRUE(atomic_load(counter) >= count);
+}
+
+int job_key(const pmix_proc_t *proc, const char *key, pmix_value_t *copy)
+{
+    pmix_value_t *value = NULL;
+    int rc = PMIx_Get(proc, key, NULL, 0, &value);
+    if (rc == PMIX_SUCCESS) {
+        *copy = *value;
+        if (value->type == PMIX_STRING)
+            copy->data.string = strdup(value->data.string);
+        PMIX_VALUE_RELEASE(value);
+    }
+    return rc;
+}
+
+/* Is it on our node? */
+bool is_near(pmix_rank_t rank)
+{
+    pmix_value_t peers;
+    bool near = false;
+    if (job_key(&everybody, PMIX_LOCAL_PEERS, &peers) != PMIX_SUCCESS)
+        return false;
+    for (char *at = peers.data.string; *at; at += *at == ',')
+        near |= strtoul(at, &at, 10) == rank;
+    free(peers.data.string);
+    return near;
 }
 
 /* --- modes --------------------------------------------------------------- */
@@ -129,14 +157,6 @@ static void fenced(pmix_status_t status, void *arg)
     atomic_fetch_add(&completed, 1);
 }
 
-static void wait_for(atomic_int *counter, int count)
-{
-    const struct timespec pause = {.tv_nsec = 1000000};
-    for (int i = 0; i < 20000 && atomic_load(counter) < count; i++)
-        nanosleep(&pause, NULL);
-    TRUE(atomic_load(counter) >= count);
-}
-
 /* Rank 0 is in a fence with each of the others at the same time. */
 static void concurrent(void)
 {
@@ -153,19 +173,6 @@ static void concurrent(void)
         wait_for(&completed, (int)size - 1);
     TRUE(atomic_load(&completed_wrong) == 0);
     OK(fence_all());
-}
-
-static int job_key(const pmix_proc_t *proc, const char *key, pmix_value_t *copy)
-{
-    pmix_value_t *value = NULL;
-    int rc = PMIx_Get(proc, key, NULL, 0, &value);
-    if (rc == PMIX_SUCCESS) {
-        *copy = *value;
-        if (value->type == PMIX_STRING)
-            copy->data.string = strdup(value->data.string);
-        PMIX_VALUE_RELEASE(value);
-    }
-    return rc;
 }
 
 static void keys(void)
@@ -216,181 +223,6 @@ static void keys(void)
             TRUE(access(value.data.string, W_OK) == 0);
         free(value.data.string);
     }
-}
-
-/* --- publish ------------------------------------------------------------- */
-
-static int publish(const char *key, const char *text, pmix_data_range_t range,
-                   pmix_persistence_t persistence)
-{
-    pmix_info_t info[3];
-    PMIX_INFO_LOAD(&info[0], key, text, PMIX_STRING);
-    PMIX_INFO_LOAD(&info[1], PMIX_RANGE, &range, PMIX_DATA_RANGE);
-    PMIX_INFO_LOAD(&info[2], PMIX_PERSISTENCE, &persistence, PMIX_PERSIST);
-    int rc = PMIx_Publish(info, 3);
-    PMIX_INFO_DESTRUCT(&info[0]);
-    return rc;
-}
-
-/* Look up, and wait if seconds > 0. */
-static int lookup(const char *key, const char *wanted, int seconds)
-{
-    pmix_pdata_t data;
-    pmix_info_t info[2];
-    int all = 0;
-    PMIX_PDATA_CONSTRUCT(&data);
-    strcpy(data.key, key);
-    PMIX_INFO_LOAD(&info[0], PMIX_WAIT, &all, PMIX_INT);
-    PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &seconds, PMIX_INT);
-    int rc = PMIx_Lookup(&data, 1, info, seconds ? 2 : 0);
-    if (rc == PMIX_SUCCESS)
-        TRUE(data.value.type == PMIX_STRING &&
-             strcmp(data.value.data.string, wanted) == 0);
-    PMIX_PDATA_DESTRUCT(&data);
-    return rc;
-}
-
-static void board(void)
-{
-    char key[] = "board", *two[] = {key, NULL};
-    if (self.rank == 0) {
-        OK(publish("early", "one", PMIX_RANGE_NAMESPACE, PMIX_PERSIST_APP));
-        IS(publish("early", "two", PMIX_RANGE_NAMESPACE, PMIX_PERSIST_APP),
-           PMIX_ERR_DUPLICATE_KEY);
-        OK(publish("once", "first", PMIX_RANGE_SESSION,
-                   PMIX_PERSIST_FIRST_READ));
-        OK(publish("private", "mine", PMIX_RANGE_PROC_LOCAL,
-                   PMIX_PERSIST_PROC));
-        OK(lookup("private", "mine", 0));
-        IS(lookup("never", "", 1), PMIX_ERR_TIMEOUT);
-        IS(publish("custom", "x", PMIX_RANGE_CUSTOM, PMIX_PERSIST_APP),
-           PMIX_ERR_NOT_SUPPORTED);
-    }
-    OK(fence_all());
-    OK(lookup("early", "one", 0));
-    if (self.rank == 1) {
-        OK(lookup("once", "first", 0));
-        IS(lookup("once", "first", 0), PMIX_ERR_NOT_FOUND);
-        IS(lookup("private", "mine", 0), PMIX_ERR_NOT_FOUND);
-        /* now that the others wait */
-        OK(publish("board", "late", PMIX_RANGE_SESSION, PMIX_PERSIST_SESSION));
-    }
-    OK(lookup("board", "late", 20));
-    OK(fence_all());
-    if (self.rank == 0)
-        OK(PMIx_Unpublish(two, NULL, 0)); /* not its own: stays */
-    OK(fence_all());
-    OK(lookup("board", "late", 0));
-    OK(fence_all());
-    if (self.rank == 1)
-        OK(PMIx_Unpublish(two, NULL, 0));
-    OK(fence_all());
-    IS(lookup("board", "late", 0), PMIX_ERR_NOT_FOUND);
-}
-
-/* --- events -------------------------------------------------------------- */
-
-static atomic_int heard;
-static _Atomic pmix_rank_t heard_of;
-static atomic_int heard_code;
-
-static void on_event(size_t handler, pmix_status_t status,
-                     const pmix_proc_t *source, pmix_info_t info[],
-                     size_t ninfo, pmix_info_t results[], size_t nresults,
-                     pmix_event_notification_cbfunc_fn_t cbfunc, void *arg)
-{
-    (void)handler, (void)status, (void)results, (void)nresults;
-    if (atomic_load(&heard) == 0)
-        atomic_store(&heard_of, source->rank);
-    for (size_t i = 0; i < ninfo; i++)
-        if (strcmp(info[i].key, PMIX_EXIT_CODE) == 0)
-            atomic_store(&heard_code, info[i].value.data.integer);
-    atomic_fetch_add(&heard, 1);
-    cbfunc(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, arg);
-}
-
-static void listen_to(pmix_status_t code)
-{
-    TRUE(PMIx_Register_event_handler(&code, 1, NULL, 0, on_event, NULL, NULL) >=
-         0);
-}
-
-/* Rank 1 is killed; nobody waits for it in vain. */
-static void die(void)
-{
-    uint32_t number;
-    listen_to(PMIX_ERR_PROC_ABORTED);
-    put("number", self.rank);
-    OK(fence_all());
-    if (self.rank == 1)
-        raise(SIGKILL);
-    wait_for(&heard, 1);
-    TRUE(atomic_load(&heard_of) == 1);
-    TRUE(atomic_load(&heard_code) == 128 + SIGKILL);
-    IS(fence_all(), PMIX_ERR_PROC_ABORTED);
-    pmix_proc_t three[3] = {proc_of(0), proc_of(1), proc_of(2)};
-    if (self.rank == 0 || self.rank == 2)
-        IS(fence(three, 3, true), PMIX_ERR_PROC_ABORTED);
-    TRUE(get(1, "never put", &number) != PMIX_SUCCESS);
-    pmix_proc_t living[64];
-    size_t count = 0;
-    for (pmix_rank_t r = 0; r < size && r < 64; r++)
-        if (r != 1)
-            living[count++] = proc_of(r);
-    put("second", self.rank);
-    OK(fence(living, count, true));
-    OK(get(0, "second", &number));
-    printf("rank %u goes on\n", self.rank);
-}
-
-/* Rank 1 is killed while all others wait for it. */
-static void die_fence(void)
-{
-    OK(fence_all());
-    if (self.rank == 1) {
-        sleep(1);
-        raise(SIGKILL);
-    }
-    TRUE(fence_all() != PMIX_SUCCESS);
-    IS(fence_all(), PMIX_ERR_PROC_ABORTED);
-}
-
-/* Rank 1 leaves as if all was well, without PMIx_Finalize. */
-static void leave(void)
-{
-    listen_to(PMIX_ERR_PROC_TERM_WO_SYNC);
-    OK(fence_all());
-    if (self.rank == 1)
-        _exit(0);
-    wait_for(&heard, 1);
-    TRUE(atomic_load(&heard_of) == 1);
-}
-
-/* Rank 1 ends well. */
-static void finish(void)
-{
-    listen_to(PMIX_EVENT_PROC_TERMINATED);
-    OK(fence_all());
-    if (self.rank == 1) {
-        OK(PMIx_Finalize(NULL, 0));
-        _exit(0);
-    }
-    wait_for(&heard, 1);
-    TRUE(atomic_load(&heard_of) == 1);
-}
-
-/* A rank tells the others something of its own. */
-static void notify(void)
-{
-    pmix_status_t code = PMIX_EXTERNAL_ERR_BASE - 7;
-    listen_to(code);
-    OK(fence_all());
-    if (self.rank == 0)
-        OK(PMIx_Notify_event(code, &self, PMIX_RANGE_NAMESPACE, NULL, 0, NULL,
-                             NULL));
-    wait_for(&heard, 1);
-    TRUE(atomic_load(&heard_of) == 0);
-    OK(fence_all());
 }
 
 /* --- the rest ------------------------------------------------------------ */
@@ -475,7 +307,13 @@ static const struct {
              {"die-fence", die_fence},   {"leave", leave},
              {"finish", finish},         {"notify", notify},
              {"group", group},           {"together", together},
-             {"others", others},         {"abort", abort_job}};
+             {"others", others},         {"abort", abort_job},
+             {"values", values},         {"local", local},
+             {"events", events},         {"die-board", die_board},
+             {"die-root", die_root},     {"rejoin", rejoin},
+             {"heartbeat", heartbeat},   {"table", table},
+             {"refusals", refusals},     {"cleanup", cleanup},
+             {"terminate", terminate}};
 
 int main(int argc, char **argv)
 {
