@@ -5,9 +5,7 @@
 #ifndef DT_SPANK_DISCOVER_H
 #define DT_SPANK_DISCOVER_H
 
-#include <sys/types.h>
-
-#include "base/error.h"
+#include "helper.h"
 
 #define DT_DISCOVER_LIMIT_MS 10000
 #define DT_DISCOVER_MAX_TEXT (1 << 20) /* bytes, without the NUL */
@@ -16,13 +14,10 @@ struct dt_discover {
     const char *program, *node;
     const char *conf; /* NULL: the program's own choice */
     int limit_ms;
-    /* If this process is root's, the program gives that up for good. Its group
-     * is then nobody's, so that other processes of the user cannot trace it; it
-     * has the user's as supplementary ones. */
-    uid_t uid;
-    gid_t gid;
-    const gid_t *groups; /* all, with gid; NULL: gid alone */
-    size_t ngroups;
+    /* If this process is root's, the program's group is nobody's, so that other
+     * processes of the user cannot trace it; it has the user's as supplementary
+     * ones. */
+    struct dt_helper_user user;
 };
 
 /* Run `program --cached --node NODE [--conf CONF]` without any descriptor of

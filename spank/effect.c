@@ -131,6 +131,48 @@ static bool set_nics(spank_t spank, const struct dt_task *task)
            (!dt_system_readable(file) || offer(spank, "NCCL_TOPO_FILE", file));
 }
 
+/* ---- the PMIx server ---- */
+
+/* The name of a variable by which another server, be it Slurm's or the one of
+ * a step around this, tells a rank who it is. */
+static bool find_foreign(spank_t spank, char *name, size_t size)
+{
+    static const char pmix[] = "PMIX_", users[] = "PMIX_MCA_";
+    char **env;
+    if (spank_get_item(spank, S_JOB_ENV, &env) != ESPANK_SUCCESS || !env)
+        return false;
+    for (; *env; env++) {
+        size_t length = strcspn(*env, "=");
+        if (strncmp(*env, pmix, sizeof(pmix) - 1) != 0 ||
+            !strncmp(*env, users, sizeof(users) - 1) || length >= size)
+            continue;
+        memcpy(name, *env, length);
+        name[length] = '\0';
+        return true;
+    }
+    return false;
+}
+
+static bool set_server(spank_t spank, const struct spank_dt *dt,
+                       const struct dt_task *task)
+{
+    char room[4096], rank[16];
+    const char *value, *at = dt->daemon.env;
+    spank_unsetenv(spank, DT_ENV_PMIX_MEET);
+    if (!at && dt->option[DT_OPTION_PMIX].policy != DT_PMIX_NONE)
+        return true;
+    while (find_foreign(spank, room, sizeof(room)))
+        if (spank_unsetenv(spank, room) != ESPANK_SUCCESS)
+            return false;
+    if (!at)
+        return true;
+    while (dt_daemon_variable(&at, room, sizeof(room), &value))
+        if (!set(spank, room, value, !strncmp(room, "PMIX_MCA_", 9)))
+            return false;
+    snprintf(rank, sizeof(rank), "%u", (unsigned)task->rank);
+    return set(spank, "PMIX_RANK", rank, false);
+}
+
 static dt_result_t set_environment(spank_t spank, const struct spank_dt *dt,
                                    const struct dt_task *task,
                                    struct dt_error *err)
@@ -145,7 +187,7 @@ static dt_result_t set_environment(spank_t spank, const struct spank_dt *dt,
         !set(spank, DT_ENV_GPUS, own, false) ||
         !set(spank, DT_ENV_VERSION, version, false) ||
         !set(spank, "CUDA_DEVICE_ORDER", "PCI_BUS_ID", true) ||
-        !set_run_id(spank))
+        !set_run_id(spank) || !set_server(spank, dt, task))
         return dt_error_set(err, DT_ERR_SYSTEM,
                             "Slurm did not take the task's variables");
     return DT_SUCCESS;

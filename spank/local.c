@@ -3,16 +3,23 @@
 /* local.c - the plugin in srun. */
 #include "spank_dt.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/step.h"
 #include "grant.h"
+#include "meeting.h"
 #include "table.h"
 
 void dt_local_init(struct spank_dt *dt)
 {
     dt_client_init(dt, DT_CLIENT_SRUN);
+    /* in a step, the srun of that has set it for its tasks */
+    dt->mpi_is_users = getenv("SLURM_MPI_TYPE") && !getenv("SLURM_STEP_ID");
 }
 
 void dt_local_init_post_opt(struct spank_dt *dt)
@@ -42,6 +49,67 @@ static void carry_visible(void)
         unsetenv(DT_ENV_USER_VISIBLE);
 }
 
+/* Has the user chosen what ranks meet by? By now Slurm has put into the
+ * variable what is to be, be it the cluster's default. */
+static bool names_mpi(const struct spank_dt *dt)
+{
+    const char *type = getenv("SLURM_MPI_TYPE");
+    if (!type || !strcmp(type, "none"))
+        return false;
+    if (dt->mpi_is_users)
+        return true;
+    char arguments[65536];
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, arguments, sizeof(arguments));
+    if (fd >= 0)
+        close(fd);
+    return n > 0 && dt_meeting_names_mpi(arguments, (size_t)n);
+}
+
+static uint32_t number(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? (uint32_t)strtoul(text, NULL, 10) : 0;
+}
+
+/* Where the PMIx servers of several nodes meet. Without it, the first node
+ * opens the place. */
+static void open_meeting(spank_t spank, const struct spank_dt *dt)
+{
+    struct dt_meeting meeting = {
+        .program = dt->pmixd ? dt->pmixd : DT_PMIXD_PROGRAM,
+        .munge = dt->munge,
+        .nodes = number("SLURM_NNODES"),
+        .ranks = number("SLURM_NTASKS"),
+        .limit = DT_STEP_LIMIT,
+    };
+    struct dt_error why;
+    char text[16];
+    uint16_t port;
+    if (meeting.nodes < 2 ||
+        spank_get_item(spank, S_JOB_ID, &meeting.job) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_STEPID, &meeting.step) != ESPANK_SUCCESS)
+        return;
+    if (dt_meeting_open(&meeting, &port, &why) != DT_SUCCESS) {
+        slurm_debug("dt: %s", why.text);
+        return;
+    }
+    snprintf(text, sizeof(text), "%u", (unsigned)port);
+    setenv(DT_ENV_PMIX_MEET, text, 1);
+}
+
+static void choose_server(spank_t spank, const struct spank_dt *dt)
+{
+    int whose = dt->option[DT_OPTION_PMIX].policy;
+    unsetenv(DT_ENV_PMIX_MEET);
+    if (number("SLURM_HET_SIZE") > 1 || number("SLURM_PACK_SIZE") > 1)
+        return; /* it has one srun, but no common server */
+    if (whose == DT_PMIX_SERVER || (whose == DT_PMIX_AUTO && !names_mpi(dt)))
+        open_meeting(spank, dt);
+    else if (whose == DT_PMIX_AUTO)
+        setenv(DT_ENV_PMIX_MEET, DT_ENV_PMIX_SLURMS, 1);
+}
+
 /* The header comes from here, before any task starts, so that it is printed
  * once and first. */
 void dt_local_user_init(spank_t spank, const struct spank_dt *dt)
@@ -50,6 +118,7 @@ void dt_local_user_init(spank_t spank, const struct spank_dt *dt)
     if (gpus->type != DT_OPTION_SET || !dt_is_task_step(spank))
         return;
     carry_visible();
+    choose_server(spank, dt);
     if (!gpus->verbose)
         return;
     struct dt_table table = dt_table_widths(environ);

@@ -32,6 +32,13 @@ const struct dt_option_name dt_option_name[DT_NOPTIONS] = {
                                      "gpu (default), none; help explains",
                             .has_arg = 1,
                             NAMES("DT_CPU_BIND", "dt_cpu_bind")},
+    [DT_OPTION_PMIX] = {.option = "dt-pmix",
+                        .arginfo = "<type>",
+                        .usage = "with --dt-gpus, the PMIx server by which "
+                                 "the ranks meet: auto (default), server, "
+                                 "slurm, none; help explains",
+                        .has_arg = 1,
+                        NAMES("DT_PMIX", "dt_pmix")},
 };
 
 /* Puts one item at the end of the option's list; false: it is none. */
@@ -114,6 +121,21 @@ static const struct {
          "        (default)\n"
          "  none  where Slurm put it\n"
          "  help  this list\n"},
+    [DT_OPTION_PMIX] =
+        {{{"auto", DT_OPTION_SET, DT_PMIX_AUTO, NULL, NULL},
+          {"server", DT_OPTION_SET, DT_PMIX_SERVER, NULL, NULL},
+          {"slurm", DT_OPTION_SET, DT_PMIX_SLURM, NULL, NULL},
+          {"none", DT_OPTION_SET, DT_PMIX_NONE, NULL, NULL},
+          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
+         "auto, server, slurm, none or help",
+         "--dt-pmix=<type>, with --dt-gpus, says by whose PMIx server the "
+         "ranks "
+         "meet:\n"
+         "  auto    slurm-dt's own, unless srun has an --mpi (default)\n"
+         "  server  slurm-dt's own, whatever --mpi says\n"
+         "  slurm   the one that --mpi or the cluster's default brings\n"
+         "  none    none: each rank that asks for PMIx is alone\n"
+         "  help    this list\n"},
 };
 
 /* Digits only, no sign, no blank. Too large a number saturates. */

@@ -12,7 +12,16 @@ enum dt_option_id {
     DT_OPTION_GPUS,
     DT_OPTION_NICS,
     DT_OPTION_CPU_BIND,
+    DT_OPTION_PMIX,
     DT_NOPTIONS,
+};
+
+/* Whose PMIx server the ranks meet by; the first if the option is not given. */
+enum dt_pmix_whose {
+    DT_PMIX_AUTO, /* ours, unless the user chose one of srun's --mpi */
+    DT_PMIX_SERVER,
+    DT_PMIX_SLURM,
+    DT_PMIX_NONE,
 };
 
 enum dt_client {
@@ -46,7 +55,7 @@ struct dt_option {
     enum dt_option_type type;
     bool verbose;   /* only ever of --dt-gpus */
     char value[64]; /* as given, without verbose; cut */
-    /* a dt_place_policy_t, dt_place_nics_t or dt_place_cpus_t */
+    /* a dt_place_policy_t, dt_place_nics_t, dt_place_cpus_t or dt_pmix_whose */
     int policy;
     uint32_t count; /* for DT_PLACE_COUNT */
     uint32_t nlist;

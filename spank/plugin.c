@@ -60,17 +60,31 @@ static void register_options(spank_t spank)
 /* What follows the plugin's name in plugstack.conf; Slurm keeps argv. */
 static void read_argument(const char *text)
 {
-    static const char helper[] = "helper=/", conf[] = "conf=/";
-    if (!strncmp(text, helper, sizeof(helper) - 1))
-        dt.helper = text + sizeof(helper) - 2;
-    else if (!strncmp(text, conf, sizeof(conf) - 1))
-        dt.conf = text + sizeof(conf) - 2;
-    else
-        dt_error_set(&dt.bad_argument, DT_ERR_INVALID_ARG,
-                     "plugstack.conf: unknown argument \"%.64s\" of "
-                     "spank_dt.so: expected helper=/PATH or conf=/PATH, ask "
-                     "the administrator to mend it",
-                     text);
+    const struct {
+        const char *name, **value;
+        char first; /* of the value; 0: any */
+    } known[] = {{"helper=", &dt.helper, '/'},
+                 {"conf=", &dt.conf, '/'},
+                 {"pmixd=", &dt.pmixd, '/'},
+                 {"munge=", &dt.munge, '/'},
+                 {"auth=", &dt.auth, '\0'}};
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        size_t length = strlen(known[i].name);
+        const char *value = text + length;
+        if (strncmp(text, known[i].name, length) != 0 ||
+            (known[i].first
+                 ? *value != known[i].first
+                 : strcmp(value, "munge") && strcmp(value, "native")))
+            continue;
+        *known[i].value = value;
+        return;
+    }
+    dt_error_set(&dt.bad_argument, DT_ERR_INVALID_ARG,
+                 "plugstack.conf: unknown argument \"%.64s\" of spank_dt.so: "
+                 "expected helper=/PATH, conf=/PATH, pmixd=/PATH, "
+                 "auth=munge|native or munge=/SOCKET, ask the administrator "
+                 "to mend it",
+                 text);
 }
 
 int slurm_spank_init(spank_t spank, int argc, char *argv[])
@@ -117,8 +131,17 @@ int slurm_spank_user_init(spank_t spank, int argc, char *argv[])
 {
     (void)argc;
     (void)argv;
-    if (spank_context() == S_CTX_REMOTE)
+    if (spank_context() == S_CTX_REMOTE && !again(&dt.user_done))
         dt_remote_user_init(spank, &dt);
+    return 0;
+}
+
+int slurm_spank_task_post_fork(spank_t spank, int argc, char *argv[])
+{
+    (void)argc;
+    (void)argv;
+    if (spank_context() == S_CTX_REMOTE)
+        dt_remote_task_post_fork(spank, &dt);
     return 0;
 }
 
@@ -128,5 +151,24 @@ int slurm_spank_task_init(spank_t spank, int argc, char *argv[])
     (void)argv;
     if (spank_context() == S_CTX_REMOTE && !again(&dt.task_done))
         dt_remote_task_init(spank, &dt);
+    return 0;
+}
+
+int slurm_spank_task_exit(spank_t spank, int argc, char *argv[])
+{
+    (void)argc;
+    (void)argv;
+    if (spank_context() == S_CTX_REMOTE)
+        dt_remote_task_exit(spank, &dt);
+    return 0;
+}
+
+int slurm_spank_exit(spank_t spank, int argc, char *argv[])
+{
+    (void)spank;
+    (void)argc;
+    (void)argv;
+    if (spank_context() == S_CTX_REMOTE)
+        dt_remote_exit(&dt);
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <slurm/slurm.h>
 
 #include "discover.h"
+#include "step.h"
 #include "task.h"
 
 bool dt_is_task_step(spank_t spank)
@@ -48,19 +49,19 @@ static bool is_set(spank_t spank, const char *name)
     return rc == ESPANK_NOSPACE || (rc == ESPANK_SUCCESS && *value);
 }
 
-/* The job's user, as which the helper runs. */
-static bool identify_user(spank_t spank, struct dt_discover *how)
+/* The job's user, as which our programs run. */
+static bool identify_user(spank_t spank, struct dt_helper_user *user)
 {
     gid_t *groups = NULL;
     int ngroups = 0;
-    if (spank_get_item(spank, S_JOB_UID, &how->uid) != ESPANK_SUCCESS ||
-        spank_get_item(spank, S_JOB_GID, &how->gid) != ESPANK_SUCCESS)
+    if (spank_get_item(spank, S_JOB_UID, &user->uid) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_GID, &user->gid) != ESPANK_SUCCESS)
         return false;
     if (spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &ngroups) ==
             ESPANK_SUCCESS &&
         groups && ngroups > 0) {
-        how->groups = groups;
-        how->ngroups = (size_t)ngroups;
+        user->groups = groups;
+        user->ngroups = (size_t)ngroups;
     }
     return true;
 }
@@ -86,21 +87,76 @@ void dt_remote_init_post_opt(spank_t spank, struct spank_dt *dt)
         return;
     dt->binds_cpus = is_set(spank, "SLURM_CPU_BIND_TYPE");
     dt->binds_memory = is_set(spank, "SLURM_MEM_BIND_TYPE");
-    if (identify_user(spank, &how))
+    if (identify_user(spank, &how.user))
         dt_discover(&how, &dt->topology, &dt->topology_size, &dt->remark);
     else
         dt_error_set(&dt->remark, DT_ERR_SYSTEM,
                      "Slurm does not say whose job this is");
 }
 
-void dt_remote_user_init(spank_t spank, struct spank_dt *dt)
+static void count_gpus(spank_t spank, struct spank_dt *dt)
 {
     char **env;
     struct dt_devices devices;
-    if (dt->option[DT_OPTION_GPUS].type == DT_OPTION_SET &&
-        spank_get_item(spank, S_JOB_ENV, &env) == ESPANK_SUCCESS && env &&
+    if (spank_get_item(spank, S_JOB_ENV, &env) == ESPANK_SUCCESS && env &&
         dt_task_slurms_gpus(env, &devices, NULL) == DT_SUCCESS)
         dt->step_gpus = devices.n;
+}
+
+/* Here slurmstepd is in the cgroup of the step, where the PMIx server belongs
+ * as the tasks do. */
+void dt_remote_user_init(spank_t spank, struct spank_dt *dt)
+{
+    struct dt_helper_user user = {.groups = NULL};
+    if (!wanted(spank, dt))
+        return;
+    count_gpus(spank, dt);
+    if (*dt->bad_argument.text || *dt->bad_option[DT_OPTION_PMIX].text ||
+        !dt_step_is_ours(spank, dt))
+        return;
+    if (!identify_user(spank, &user))
+        dt_error_set(&dt->no_server, DT_ERR_SYSTEM,
+                     "Slurm does not say whose job this is");
+    else if (dt_step_start(spank, dt, &user, &dt->no_server) == DT_SUCCESS)
+        dt->no_server.text[0] = '\0';
+}
+
+static void say(const char *line)
+{
+    slurm_error("dt: %s", line);
+}
+
+void dt_remote_task_post_fork(spank_t spank, struct spank_dt *dt)
+{
+    uint32_t rank;
+    pid_t pid;
+    if (dt->daemon.fd &&
+        spank_get_item(spank, S_TASK_GLOBAL_ID, &rank) == ESPANK_SUCCESS &&
+        spank_get_item(spank, S_TASK_PID, &pid) == ESPANK_SUCCESS)
+        dt_daemon_started(&dt->daemon, rank, pid);
+}
+
+/* After the last one the other nodes are to hear that this one has ended well,
+ * and not that it is lost: with proctrack/cgroup, Slurm kills the server soon.
+ */
+void dt_remote_task_exit(spank_t spank, struct spank_dt *dt)
+{
+    uint32_t rank;
+    int status;
+    bool last = false;
+    if (dt->daemon.fd &&
+        spank_get_item(spank, S_TASK_GLOBAL_ID, &rank) == ESPANK_SUCCESS &&
+        spank_get_item(spank, S_TASK_EXIT_STATUS, &status) == ESPANK_SUCCESS)
+        last = dt_daemon_ended(&dt->daemon, rank, status);
+    if (last)
+        dt_daemon_end(&dt->daemon, say);
+    else
+        dt_daemon_hear(&dt->daemon, say);
+}
+
+void dt_remote_exit(struct spank_dt *dt)
+{
+    dt_daemon_end(&dt->daemon, say);
 }
 
 void dt_remote_task_init(spank_t spank, const struct spank_dt *dt)

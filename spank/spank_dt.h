@@ -10,11 +10,12 @@
 
 #include <slurm/spank.h>
 
+#include "daemon.h"
 #include "option.h"
 
 struct spank_dt {
     /* hooks that ran */
-    bool loaded, local_user_done, discover_done, task_done;
+    bool loaded, local_user_done, discover_done, user_done, task_done;
 
     bool given[DT_NOPTIONS]; /* even as none */
     bool typed[DT_NOPTIONS]; /* on the command line, not inherited */
@@ -23,15 +24,19 @@ struct spank_dt {
     const char *input[DT_NOPTIONS]; /* the variable that stands for it */
 
     /* of plugstack.conf */
-    const char *helper, *conf; /* NULL: none was named */
+    const char *helper, *conf, *pmixd, *auth, *munge; /* NULL: not named */
     struct dt_error bad_argument;
+
+    bool mpi_is_users; /* srun: the user named it in the environment */
 
     /* of this node, in slurmstepd */
     size_t step_gpus;              /* before Slurm binds any to a task */
     bool binds_cpus, binds_memory; /* the user has told Slurm where */
     char *topology;                /* what the helper printed; NULL: */
     size_t topology_size;
-    struct dt_error remark; /* of the helper about it, or why there is none */
+    struct dt_error remark;  /* of the helper about it, or why there is none */
+    struct dt_daemon daemon; /* the PMIx server */
+    struct dt_error no_server; /* why there is none; "" if none is wanted */
 };
 
 /* client.c: srun, sbatch and salloc alike */
@@ -63,9 +68,15 @@ void dt_remote_option(struct spank_dt *dt, enum dt_option_id id,
                       const char *text);
 /* Blocks until the helper has ended or its time is over. */
 void dt_remote_init_post_opt(spank_t spank, struct spank_dt *dt);
+/* Blocks until the PMIx servers of all nodes have met, or their time is over.
+ */
 void dt_remote_user_init(spank_t spank, struct spank_dt *dt);
+void dt_remote_task_post_fork(spank_t spank, struct spank_dt *dt);
 /* Returns, or ends the task after one line on its stderr. */
 void dt_remote_task_init(spank_t spank, const struct spank_dt *dt);
+/* These two block for a few seconds at most, where the server hangs. */
+void dt_remote_task_exit(spank_t spank, struct spank_dt *dt);
+void dt_remote_exit(struct spank_dt *dt);
 
 /* true for a step that runs tasks of the user: not the batch script, not
  * salloc's shell, not Slurm's own. */

@@ -286,6 +286,11 @@ dt_result_t dt_task_init(spank_t spank, const struct spank_dt *dt,
     if (*dt->bad_argument.text)
         return dt_error_set(err, DT_ERR_INVALID_ARG, "node %s: %s", task->node,
                             dt->bad_argument.text);
+    if (*dt->no_server.text)
+        return dt_error_set(err, DT_ERR_BOOTSTRAP,
+                            "node %s: no PMIx server (--dt-pmix=none does "
+                            "without): %s",
+                            task->node, dt->no_server.text);
     rc = place(spank, dt, task, &why);
     if (rc != DT_SUCCESS) {
         char which[32] = "";

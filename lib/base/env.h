@@ -18,6 +18,21 @@
  * CUDA_VISIBLE_DEVICES of the user, which Slurm replaces on the way */
 #define DT_ENV_USER_VISIBLE "DT_USER_VISIBLE_DEVICES"
 
+/* plugin in srun -> plugin in slurmstepd, which takes it out again: the port at
+ * which the PMIx servers of the step meet, or DT_ENV_PMIX_SLURMS: the ranks use
+ * what srun's --mpi brings */
+#define DT_ENV_PMIX_MEET   "DT_PMIX_MEET"
+#define DT_ENV_PMIX_SLURMS "slurm"
+
+/* PMIx server -> a rank that restarts others: its socket, see pmix/door.h */
+#define DT_ENV_PMIX_CONTROL "DT_PMIX_CONTROL"
+
+/* user -> plugin: seconds without a sign of life after which a node, or a
+ * stopped process, counts as lost */
+#define DT_ENV_HEARTBEAT         "DT_HEARTBEAT"
+#define DT_ENV_HEARTBEAT_DEFAULT 30
+#define DT_ENV_HEARTBEAT_MAX     3600
+
 /* test launcher -> library; see boot/fork.c */
 #define DT_ENV_FORK "DT_FORK"
 

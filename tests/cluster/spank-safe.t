@@ -16,7 +16,7 @@ cluster_up -N2 --gpus 4
 plugstack=$cluster_dir/etc/plugstack.conf
 with_plugin=$(cat "$plugstack")
 like 'the sandbox loads the plugin' "$with_plugin" \
-    '^optional .*/spank_dt\.so conf=.*/etc/dt\.conf$'
+    '^optional .*/spank_dt\.so conf=.*/etc/dt\.conf munge=.*/munge\.sock( auth=native)?$'
 
 nodes() # the states of both nodes, once they have settled
 {
@@ -152,7 +152,7 @@ is 'the nodes are as they were' "$(nodes)" '2 idle'
 
 echo "$with_plugin colour=red" >"$plugstack"
 argument='plugstack.conf: unknown argument "colour=red" of spank_dt.so: '
-argument+='expected helper=/PATH or conf=/PATH, ask the administrator to '
+argument+='expected helper=/PATH, conf=/PATH, .*, ask the administrator to '
 argument+='mend it'
 ok 'a wrong plugin argument: others do not feel it' \
     sb srun -Q -N2 --gpus-per-node=1 true

@@ -245,7 +245,7 @@ conf=$DT_PREFIX/share/slurm-dt/plugstack.d/dt.conf
 if [ -f "$conf" ]; then
     echo "include $conf" >"$cluster_dir/etc/plugstack.conf"
     is 'the installed dt.conf, included' \
-        "$(srun_says --dt-gpus=single | grep -v '^dt: note: ')" "$single"
+        "$(srun_says --dt-gpus=single --dt-pmix=none | grep -v '^dt: note: ')" "$single"
 fi
 
 done_testing

@@ -35,8 +35,7 @@ static dt_result_t run(const char *conf, int limit_ms, char **text,
                               .node = "n7",
                               .conf = conf,
                               .limit_ms = limit_ms,
-                              .uid = 65534,
-                              .gid = GROUP};
+                              .user = {.uid = 65534, .gid = GROUP}};
     *text = NULL;
     return dt_discover(&how, text, size, err);
 }

@@ -165,6 +165,16 @@ static void test_others(void)
            "");
     parses(DT_OPTION_CPU_BIND, "none", "none", DT_OPTION_SET,
            DT_PLACE_CPUS_NONE, "");
+    parses(DT_OPTION_PMIX, NULL, "auto", DT_OPTION_SET, DT_PMIX_AUTO, "");
+    parses(DT_OPTION_PMIX, "server", "server", DT_OPTION_SET, DT_PMIX_SERVER,
+           "");
+    parses(DT_OPTION_PMIX, "slurm", "slurm", DT_OPTION_SET, DT_PMIX_SLURM, "");
+    parses(DT_OPTION_PMIX, "none", "none", DT_OPTION_SET, DT_PMIX_NONE, "");
+    parses(DT_OPTION_PMIX, "help", "help", DT_OPTION_HELP, 0, "");
+    refuses(DT_OPTION_PMIX, "ours",
+            "expected auto, server, slurm, none or help");
+    refuses(DT_OPTION_PMIX, "server:2",
+            "expected auto, server, slurm, none or help");
     refuses(DT_OPTION_CPU_BIND, "cores", "expected gpu, none or help");
 
     for (int id = 0; id < DT_NOPTIONS; id++) {

@@ -43,6 +43,7 @@ config_write() # EXTRA-LINES-FILE PLUGIN TOPOLOGY-FILE, each may be empty
     config_devices || return
     {
         config_slurm_common
+        mpi_is_users || echo MpiDefault=pmix
         config_slurm_nodes || return
         [ ! "$extra" ] || { echo && cat "$extra"; }
     } >"$dir/etc/slurm.conf" || return
@@ -70,6 +71,13 @@ config_devices()
     done
 }
 
+# Do the lines of --conf say what ranks meet by?
+mpi_is_users()
+{
+    [ "$opt_conf" ] && grep -Eqi '^[[:space:]]*MpiDefault[[:space:]]*=' \
+        "$opt_conf"
+}
+
 config_slurm_common()
 {
     cat <<END
@@ -91,7 +99,6 @@ SlurmdPidFile=$dir/run/slurmd-%n.pid
 SlurmctldLogFile=$dir/log/slurmctld.log
 SlurmdLogFile=$dir/log/slurmd-%n.log
 
-MpiDefault=pmix
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SlurmdParameters=config_overrides
@@ -148,14 +155,19 @@ config_slurm_nodes()
     done
 }
 
-# Another plugin than ours is not given our argument unless it was asked for.
+# Another plugin than ours is not given our arguments unless they were asked
+# for. PMIx's clients look for munge at one place only, which nodes without
+# namespaces share with this machine.
 config_plugin() # required|optional
 {
-    local conf=''
+    local conf='' munge=''
 
-    [[ ! $opt_topology && $opt_plugin != */spank_dt.so ]] ||
-        conf=" conf=$dir/etc/dt.conf"
-    echo "$1 $opt_plugin$conf"
+    if [[ $opt_plugin == */spank_dt.so ]]; then
+        munge=" munge=$dir/run/munge.sock"
+        [ "$mode" = namespaces ] || munge+=' auth=native'
+    fi
+    [[ ! $opt_topology && ! $munge ]] || conf=" conf=$dir/etc/dt.conf"
+    echo "$1 $opt_plugin$conf$munge"
 }
 
 # The GPUs are not real: they are where we say, and nothing else is known.

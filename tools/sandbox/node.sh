@@ -131,9 +131,18 @@ node_mounts()
 {
     mount -t sysfs "$id" /sys &&
         { [ ! -d /dev/shm ] || node_private /dev/shm 1777; } &&
-        node_private /run 755 &&
+        node_private /run 755 && node_munge &&
         node_private /tmp 1777 &&
         mount -t proc proc /proc
+}
+
+# The place where programs look for munge leads to the sandbox's, unless /run is
+# the machine's own.
+node_munge()
+{
+    grep -qs " /run .* - tmpfs $id " /proc/self/mountinfo || return 0
+    mkdir -p /run/munge && ln -sf "$dir/run/munge.sock" \
+        /run/munge/munge.socket.2
 }
 
 # A directory of the node's own, but for what is shared of it: a descriptor

@@ -173,7 +173,7 @@ pmix_check()
     *'types are'*) ;;
     *) die "${list%%$'\n'*}" ;;
     esac
-    grep -qw pmix <<<"$list" || pmix_missing "is missing"
+    grep -qw pmix <<<"$list" || mpi_is_users || pmix_missing "is missing"
 }
 
 # An optional plugin that cannot be loaded is skipped without a word.
@@ -193,8 +193,9 @@ plugin_check()
 # the development package has.
 pmix_check_loaded()
 {
-    ! grep -qs 'MPI: Cannot create context for mpi/pmix' \
-        "$dir/log/slurmd-n0.log" || pmix_missing "cannot load PMIx"
+    mpi_is_users ||
+        ! grep -qs 'MPI: Cannot create context for mpi/pmix' \
+            "$dir/log/slurmd-n0.log" || pmix_missing "cannot load PMIx"
 }
 
 pmix_missing() # WHAT

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* join.h - how a step's PMIx server finds those of the other nodes: it meets
+ * them, and has the map of the step and a net to them then. */
+#ifndef DT_PMIX_JOIN_H
+#define DT_PMIX_JOIN_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "mesh/meet.h"
+#include "mesh/net.h"
+#include "step.h"
+
+#define DT_JOIN_VERSION_MAX 32 /* bytes of PMIx's version, with its NUL */
+
+/* PMIx's version, as links compare it. */
+void dt_join_pmix_version(char text[DT_JOIN_VERSION_MAX]);
+
+struct dt_join {
+    struct dt_map *map;
+    struct dt_net *net;      /* NULL: the step has one node */
+    struct dt_frame **early; /* what came before the server was there */
+    uint32_t *early_from;
+    size_t nearly;
+    char pmix[DT_JOIN_VERSION_MAX];
+    /* what the net calls from then on */
+    struct dt_net_host host;
+    size_t self, nodes;
+    bool failed; /* no memory for what came early */
+};
+
+/* Meet the others, and hand the map on to those below us. Blocks until then,
+ * alive reads end of file, or the step's limit is over. */
+dt_result_t dt_join_open(struct dt_join *join, const struct dt_step *step,
+                         int alive, struct dt_error *err);
+
+/* From now on the net calls host, with what came early at once. */
+void dt_join_done(struct dt_join *join, const struct dt_net_host *host);
+
+/* Say goodbye to the others, for ms at most; join may be as dt_join_open left
+ * it, or all 0. */
+void dt_join_close(struct dt_join *join, int64_t ms);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* helper.c - start a program as the job's user, and wait for it, with an end.
+ */
+#include "helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { GRACE_MS = 100, CANNOT_RUN = 127 };
+
+/* ---- the child, between fork and exec: other threads may hold any lock ----
+ */
+
+static void close_from(unsigned first)
+{
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, first, ~0U, 0) == 0)
+        return;
+#endif
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > 1 << 20)
+        limit.rlim_cur = 1 << 20;
+    for (unsigned fd = first; fd < limit.rlim_cur; fd++)
+        close((int)fd);
+}
+
+/* Nothing may be left by which it could be root again. */
+static bool become(const struct dt_helper_user *user)
+{
+    const gid_t *groups = user->ngroups ? user->groups : &user->gid;
+    if (getuid() != 0)
+        return true;
+    return seteuid(0) == 0 &&
+           setgroups(user->ngroups ? user->ngroups : 1, groups) == 0 &&
+           setresgid(user->gid, user->gid, user->gid) == 0 &&
+           setresuid(user->uid, user->uid, user->uid) == 0;
+}
+
+static bool set_descriptors(const int fd[3])
+{
+    int null = open("/dev/null", O_RDWR);
+    for (int i = 0; i < 3; i++)
+        if (dup2(fd[i] < 0 ? null : fd[i], i) < 0)
+            return false;
+    close_from(3);
+    return true;
+}
+
+static void child(const struct dt_helper *how)
+{
+    char *const env[] = {(char *)"PATH=/usr/bin:/bin", (char *)"HOME=/",
+                         (char *)"LC_ALL=C", NULL};
+    const struct rlimit no_core = {0, 0};
+    sigset_t none;
+    sigemptyset(&none);
+    setpgid(0, 0);
+    setrlimit(RLIMIT_CORE, &no_core);
+    if (!set_descriptors(how->fd))
+        _exit(CANNOT_RUN);
+    for (int signal_number = 1; signal_number < NSIG; signal_number++)
+        signal(signal_number, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (chdir("/") != 0 || !become(&how->user))
+        _exit(CANNOT_RUN);
+    execve(how->argv[0], how->argv, env);
+    _exit(CANNOT_RUN);
+}
+
+/* ---- the parent ---- */
+
+dt_result_t dt_helper_start(const struct dt_helper *how, pid_t *pid,
+                            struct dt_error *err)
+{
+    if (access(how->argv[0], X_OK) != 0)
+        return dt_error_set(err, DT_ERR_NOT_FOUND, "%s: %s", how->argv[0],
+                            strerror(errno));
+    pid_t started = fork();
+    if (started == 0)
+        child(how);
+    if (started < 0)
+        return dt_error_set(err, DT_ERR_SYSTEM, "%s cannot be run: %s",
+                            how->argv[0], strerror(errno));
+    setpgid(started, started); /* it may not have got there yet */
+    *pid = started;
+    return DT_SUCCESS;
+}
+
+/* The number of the group is its own until its status is taken. */
+static bool reap(pid_t pid, int *status)
+{
+    siginfo_t info = {.si_pid = 0};
+    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0) {
+        if (!info.si_pid)
+            return false;
+        kill(-pid, SIGKILL);
+        if (waitpid(pid, status, 0) == pid)
+            return true;
+    }
+    *status = -1;
+    return true;
+}
+
+bool dt_helper_await(pid_t pid, int ms, int *status)
+{
+    long long end = dt_helper_end(ms);
+    while (!reap(pid, status)) {
+        if (!dt_helper_ms_left(end))
+            return false;
+        poll(NULL, 0, 1);
+    }
+    return true;
+}
+
+void dt_helper_kill(pid_t pid)
+{
+    int status;
+    kill(-pid, SIGKILL);
+    dt_helper_await(pid, GRACE_MS, &status);
+}
+
+static long long now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000LL + time.tv_nsec / 1000000;
+}
+
+long long dt_helper_end(int ms)
+{
+    return now() + ms;
+}
+
+int dt_helper_ms_left(long long end)
+{
+    long long left = end - now();
+    return left < 0 ? 0 : (int)left;
+}
+
+/* The child overwrites 0, 1 and 2 one by one. */
+static bool raise_both(int ends[2])
+{
+    for (int i = 0; i < 2; i++)
+        if (ends[i] < 3) {
+            int high = fcntl(ends[i], F_DUPFD_CLOEXEC, 3);
+            close(ends[i]);
+            ends[i] = high;
+        }
+    return ends[0] >= 0 && ends[1] >= 0;
+}
+
+bool dt_helper_pipe(int ends[2])
+{
+    return pipe2(ends, O_CLOEXEC) == 0 && raise_both(ends);
+}
+
+bool dt_helper_socket(int ends[2])
+{
+    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0 &&
+           raise_both(ends);
+}
