@@ -389,7 +389,7 @@ static int read_node(int argc, char **argv, struct step *step)
 static void exec_node(int pairs[][NODES_MAX], size_t self,
                       const char *directory, int argc, char **argv)
 {
-    char numbers[NODES_MAX][16], number[16];
+    char numbers[NODES_MAX][24], number[24];
     char **args = calloc((size_t)argc + NODES_MAX + 4, sizeof(*args));
     size_t count = 0;
     snprintf(number, sizeof(number), "%zu", self);
