@@ -269,6 +269,19 @@ static void turn(struct daemon *daemon)
 
 /* ---- setting up ---- */
 
+/* PMIx's library would have hwloc look at the whole machine and does nothing
+ * with it here, as clients look for themselves. That takes three quarters of
+ * its start, and hwloc's plugins call on X servers and OpenCL for it. The ranks
+ * are not our children, so they see none of this. */
+static dt_result_t spare_topology(struct dt_error *err)
+{
+    if (setenv("HWLOC_SYNTHETIC", "pu:1", 1) != 0 ||
+        setenv("HWLOC_PLUGINS_PATH", "/nonexistent", 1) != 0)
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "setenv: %s",
+                            strerror(errno));
+    return DT_SUCCESS;
+}
+
 static bool oversubscribed(const struct dt_step *step)
 {
     cpu_set_t set;
@@ -352,6 +365,8 @@ static dt_result_t set_up(struct daemon *daemon, struct dt_error *err)
 {
     const struct dt_step *step = &daemon->step;
     dt_result_t rc = prepare(daemon, err);
+    if (rc == DT_SUCCESS)
+        rc = spare_topology(err);
     if (rc == DT_SUCCESS)
         rc = dt_join_open(&daemon->join, step, PLUGIN, err);
     if (rc == DT_SUCCESS)

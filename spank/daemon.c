@@ -141,16 +141,16 @@ static dt_result_t start(struct dt_daemon *daemon, const char *config,
 {
     int ends[2] = {-1, -1};
     dt_result_t rc = DT_ERR_SYSTEM;
-    if (dt_helper_socket(ends))
-        rc = spawn(daemon, ends[1], err);
-    else
+    if (!dt_helper_socket(ends))
         dt_error_set(err, rc, "no socket: %s", strerror(errno));
+    else if (send(ends[0], config, strlen(config),
+                  MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        dt_error_set(err, rc, "no room for what %s is to be told: %s",
+                     daemon->program, strerror(errno));
+    else /* which finds its configuration there, and need not wait */
+        rc = spawn(daemon, ends[1], err);
     if (ends[1] >= 0)
         close(ends[1]);
-    if (rc == DT_SUCCESS &&
-        send(ends[0], config, strlen(config), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        rc = dt_error_set(err, DT_ERR_SYSTEM, "%s does not listen: %s",
-                          daemon->program, strerror(errno));
     if (rc != DT_SUCCESS) {
         if (ends[0] >= 0)
             close(ends[0]);

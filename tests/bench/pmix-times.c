@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* pmix-times.c - a rank that times its meeting with the others: from main() to
- * the end of PMIx_Init, and fences that bring 200-byte cards to everybody.
- * Rank 0 prints "init-us FENCE-us", the slowest rank's of each, the fence as
- * the median over FENCES rounds. */
+/* pmix-times.c - ranks that time how they meet, and fences that bring a card of
+ * each to everybody, for each SIZE given, in bytes. Rank 0 prints
+ *   INIT OWN FENCE...
+ * in us: from the first main() to the last end of PMIx_Init; from the last
+ * main() to this line; the slowest rank's fence, the median of FENCES, for each
+ * SIZE. The clocks of all nodes must be one, as in a sandbox. */
 #include <pmix.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define FENCES 21
+enum { FENCES = 11, SIZES = 8, CARD_MAX = 1 << 20 };
 
 static double now(void)
 {
@@ -64,40 +66,79 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int main(void)
+/* What a rank tells of itself: when it began, when it had met the server, and
+ * its fences. last is the last to begin, of all. */
+struct times {
+    double begin, last, met, fence[SIZES][FENCES];
+};
+
+static void time_fences(size_t size, double us[FENCES])
 {
-    double begin = now(), mine[1 + FENCES], slowest[1 + FENCES] = {0};
+    char *card = malloc(size);
+    check("card", card ? PMIX_SUCCESS : PMIX_ERR_NOMEM);
+    for (int i = 0; i < FENCES; i++) {
+        /* a new value of one key: PMIx brings all that a rank has put */
+        memset(card, i, size);
+        put("card", card, size);
+        double begin = now();
+        fence();
+        us[i] = now() - begin;
+    }
+    free(card);
+}
+
+/* Into all: the first begin, the last meeting, the slowest fences. */
+static void merge(struct times *all, const struct times *one, int sizes)
+{
+    all->begin = one->begin < all->begin ? one->begin : all->begin;
+    all->last = one->last > all->last ? one->last : all->last;
+    all->met = one->met > all->met ? one->met : all->met;
+    for (int s = 0; s < sizes; s++)
+        for (int i = 0; i < FENCES; i++)
+            if (one->fence[s][i] > all->fence[s][i])
+                all->fence[s][i] = one->fence[s][i];
+}
+
+static void print(struct times *all, int sizes)
+{
+    printf("%.0f %.0f", all->met - all->begin, now() - all->last);
+    for (int s = 0; s < sizes; s++) {
+        qsort(all->fence[s], FENCES, sizeof(double), by_value);
+        printf(" %.0f", all->fence[s][FENCES / 2]);
+    }
+    printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+    double begin = now();
+    struct times mine = {.begin = begin, .last = begin}, all, one;
+    int sizes = argc - 1;
     pmix_proc_t self, job;
     pmix_value_t *size;
     check("init", PMIx_Init(&self, NULL, 0));
-    mine[0] = now() - begin;
+    mine.met = now();
+    check("arguments", sizes <= SIZES ? PMIX_SUCCESS : PMIX_ERR_BAD_PARAM);
     PMIX_LOAD_PROCID(&job, self.nspace, PMIX_RANK_WILDCARD);
     check("size", PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &size));
     uint32_t ranks = size->data.uint32;
     PMIX_VALUE_RELEASE(size);
     check("fence", PMIx_Fence(NULL, 0, NULL, 0));
-    for (int i = 1; i <= FENCES; i++) {
-        char card[200], key[32];
-        memset(card, i, sizeof(card));
-        snprintf(key, sizeof(key), "card.%d", i);
-        put(key, card, sizeof(card));
-        begin = now();
-        fence();
-        mine[i] = now() - begin;
+    for (int s = 0; s < sizes; s++) {
+        size_t bytes = strtoul(argv[1 + s], NULL, 10);
+        check("SIZE",
+              bytes && bytes <= CARD_MAX ? PMIX_SUCCESS : PMIX_ERR_BAD_PARAM);
+        time_fences(bytes, mine.fence[s]);
     }
-    put("times", mine, sizeof(mine));
+    put("times", &mine, sizeof(mine));
     fence();
+    all = mine;
     for (uint32_t r = 0; self.rank == 0 && r < ranks; r++) {
-        double times[1 + FENCES];
-        get(&self, r, "times", times, sizeof(times));
-        for (int i = 0; i <= FENCES; i++)
-            if (times[i] > slowest[i])
-                slowest[i] = times[i];
-    }
-    if (self.rank == 0) {
-        qsort(slowest + 1, FENCES, sizeof(*slowest), by_value);
-        printf("%.0f %.0f\n", slowest[0], slowest[1 + FENCES / 2]);
+        get(&self, r, "times", &one, sizeof(one));
+        merge(&all, &one, sizes);
     }
     check("finalize", PMIx_Finalize(NULL, 0));
+    if (self.rank == 0)
+        print(&all, sizes);
     return 0;
 }
