@@ -14,8 +14,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "mesh/clock.h"
 #include "mesh/address.h"
+
+/* The place at the first node gives up before those who come to it. */
+#define EARLIER_MS 2000
 
 /* "OpenPMIx 4.2.2 (...)" is 4.2.2. */
 void dt_join_pmix_version(char text[DT_JOIN_VERSION_MAX])
@@ -30,15 +34,16 @@ void dt_join_pmix_version(char text[DT_JOIN_VERSION_MAX])
 }
 
 static struct dt_identity identity(const struct dt_join *join,
-                                   const struct dt_step *step)
+                                   uint32_t heartbeat)
 {
+    const struct dt_step *step = join->step;
     return (struct dt_identity){.job = step->job,
                                 .step = step->step,
                                 .node = step->node,
                                 .nodes = step->nodes,
                                 .pmix = join->pmix,
                                 .munge = step->munge,
-                                .heartbeat = (int64_t)step->heartbeat * 1000};
+                                .heartbeat = (int64_t)heartbeat * 1000};
 }
 
 static dt_result_t make_entry(const struct dt_step *step,
@@ -132,53 +137,109 @@ static dt_result_t open_place(const struct dt_identity *self, size_t ranks,
 
 /* ---- the net, until the server is there ---- */
 
+static void fail(struct dt_join *join, dt_result_t rc, const char *why)
+{
+    if (join->rc == DT_SUCCESS)
+        join->rc = dt_error_set(&join->why, rc, "%s", why);
+}
+
+/* Sizes index all that follows, and our ranks the plugin has told us, too. */
+static bool is_of_step(const struct dt_map *map, const struct dt_step *step)
+{
+    if (map->nodes != step->nodes || map->ranks != step->ranks)
+        return false;
+    const struct dt_map_entry *mine = &map->entry[step->node];
+    return mine->nranks == step->nlocal &&
+           !memcmp(mine->ranks, step->local,
+                   step->nlocal * sizeof(*step->local));
+}
+
+static dt_result_t take_map(struct dt_join *join, struct dt_map *map,
+                            struct dt_error *err)
+{
+    if (!is_of_step(map, join->step)) {
+        dt_map_destroy(map);
+        return dt_error_set(err, DT_ERR_MISMATCH, "the map is of another step");
+    }
+    join->map = map;
+    dt_net_set_map(join->net, map);
+    return DT_SUCCESS;
+}
+
+static void hand_on(const struct dt_join *join, struct dt_frame *map)
+{
+    for (size_t k = 0; k < DT_MESH_WIDTH; k++)
+        dt_net_send(join->net, dt_tree_child(join->step->node, k), map);
+}
+
+static void on_map(struct dt_join *join, struct dt_frame *frame)
+{
+    struct dt_map *map;
+    struct dt_error why;
+    dt_result_t rc = dt_map_unpack(frame, &map, &why);
+    if (rc == DT_SUCCESS)
+        rc = take_map(join, map, &why);
+    if (rc == DT_SUCCESS)
+        hand_on(join, frame);
+    else
+        fail(join, rc, why.text);
+}
+
+/* Takes what early holds. */
+static void keep(struct dt_join *join, struct dt_join_early early)
+{
+    struct dt_join_early *more =
+        realloc(join->early, (join->nearly + 1) * sizeof(*more));
+    if (more)
+        join->early = more;
+    if (more && (early.frame || early.why)) {
+        join->early[join->nearly++] = early;
+        return;
+    }
+    fail(join, DT_ERR_NO_MEMORY, "no memory");
+    dt_frame_unref(early.frame);
+    free(early.why);
+}
+
 /* The map, if join has none, and what came too early for the server. */
 static void on_received(void *arg, size_t node, const struct dt_frame *frame)
 {
     struct dt_join *join = arg;
-    struct dt_map *map;
+    struct dt_frame *mine = (struct dt_frame *)frame; /* but for its count */
     if (join->host.received) {
         join->host.received(join->host.arg, node, frame);
         return;
     }
-    struct dt_frame *mine = dt_frame_ref((struct dt_frame *)frame);
     if (!join->map && dt_frame_kind(frame) == DT_WIRE_MAP &&
-        node == dt_tree_parent(join->self)) {
-        struct dt_error why;
-        if (dt_map_unpack(frame, &map, &why) != DT_SUCCESS) {
-            dt_net_drop(join->net, node, why.text);
-            dt_frame_unref(mine);
-            return;
-        }
-        join->map = map;
-        dt_net_set_map(join->net, map);
-        for (size_t k = 0; k < DT_MESH_WIDTH; k++)
-            if (dt_tree_child(join->self, k) < join->nodes)
-                dt_net_send(join->net, dt_tree_child(join->self, k), mine);
-        dt_frame_unref(mine);
+        node == dt_tree_parent(join->step->node)) {
+        on_map(join, mine);
         return;
     }
-    size_t n = join->nearly + 1;
-    struct dt_frame **early = realloc(join->early, n * sizeof(*early));
-    if (early)
-        join->early = early;
-    uint32_t *from = realloc(join->early_from, n * sizeof(*from));
-    if (from)
-        join->early_from = from;
-    join->failed = join->failed || !early || !from;
-    if (join->failed) {
-        dt_frame_unref(mine);
+    size_t bytes = frame->len + sizeof(*frame) + sizeof(*join->early);
+    if (bytes > DT_WIRE_MAX - join->early_bytes) {
+        dt_net_drop(join->net, node,
+                    "it sent too much before this node was ready");
         return;
     }
-    join->early[join->nearly] = mine;
-    join->early_from[join->nearly++] = (uint32_t)node;
+    join->early_bytes += bytes;
+    keep(join, (struct dt_join_early){.node = (uint32_t)node,
+                                      .frame = dt_frame_ref(mine)});
 }
 
 static void on_gone(void *arg, size_t node, bool left, const char *why)
 {
     struct dt_join *join = arg;
-    if (join->host.gone)
+    if (join->host.gone) {
         join->host.gone(join->host.arg, node, left, why);
+        return;
+    }
+    if (!join->map && node == dt_tree_parent(join->step->node))
+        fail(join, DT_ERR_PROC_FAILED,
+             "the node that knows where the others are was lost");
+    else
+        keep(join, (struct dt_join_early){.node = (uint32_t)node,
+                                          .left = left,
+                                          .why = strdup(why)});
 }
 
 static void on_refused(void *arg, const char *line)
@@ -195,39 +256,69 @@ static bool has_ended(int alive)
     return recv(alive, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-static dt_result_t await_map(struct dt_join *join, int alive, int64_t deadline,
-                             struct dt_error *err)
-{
-    while (!join->map) {
-        int64_t now = dt_pmix_now();
-        int64_t due = dt_net_turn(join->net, now);
-        if (join->map)
-            break;
-        if (now >= deadline)
-            return dt_error_set(err, DT_ERR_TIMED_OUT,
-                                "no word from the first node about where the "
-                                "others are");
-        if (has_ended(alive))
-            return dt_error_set(err, DT_ERR_SYSTEM, "the step has ended");
-        struct pollfd fds[] = {{alive, POLLIN, 0},
-                               {dt_net_fd(join->net), POLLIN, 0}};
-        due = due < deadline ? due : deadline;
-        poll(fds, 2, due < now ? 0 : (int)(due - now));
-    }
-    return DT_SUCCESS;
-}
-
-static dt_result_t hand_on(struct dt_join *join, struct dt_error *err)
+/* The place tells how the meeting ends. */
+static bool has_failed(struct dt_link *link)
 {
     struct dt_frame *frame;
-    dt_result_t rc = dt_map_pack(join->map, &frame, err);
+    while ((frame = dt_link_next(link)))
+        dt_frame_unref(frame);
+    return dt_link_state(link) == DT_LINK_BROKEN &&
+           dt_link_result(link) != DT_SUCCESS;
+}
+
+static dt_result_t wait_net(struct dt_join *join, const struct dt_link *link,
+                            int alive, int64_t until, struct dt_error *err)
+{
+    bool broken = dt_link_state(link) == DT_LINK_BROKEN;
+    struct pollfd fds[] = {
+        {alive, POLLIN, 0},
+        {dt_net_fd(join->net), POLLIN, 0},
+        {broken ? -1 : dt_link_fd(link), dt_link_events(link), 0}};
+    int64_t now = dt_pmix_now();
+    poll(fds, 3, until < now ? 0 : (int)(until - now));
+    return has_ended(alive)
+               ? dt_error_set(err, DT_ERR_SYSTEM, "the step has ended")
+               : DT_SUCCESS;
+}
+
+/* Until the map is here, and on its way to those below us. */
+static dt_result_t await_map(struct dt_join *join, struct dt_link *link,
+                             int alive, int64_t deadline, struct dt_error *err)
+{
+    dt_result_t rc = DT_SUCCESS;
+    while (rc == DT_SUCCESS) {
+        int64_t now = dt_pmix_now();
+        int64_t net_due = dt_net_turn(join->net, now);
+        int64_t link_due = dt_link_turn(link, now);
+        int64_t due = net_due < link_due ? net_due : link_due;
+        if (join->rc != DT_SUCCESS)
+            return dt_error_set(err, join->rc, "%s", join->why.text);
+        if (has_failed(link))
+            return dt_error_set(err, DT_ERR_BOOTSTRAP,
+                                "the nodes of this step did not meet: %s",
+                                dt_link_why(link));
+        if (join->map && dt_net_flushed(join->net))
+            return DT_SUCCESS;
+        if (now >= deadline)
+            return dt_error_set(err, DT_ERR_TIMED_OUT,
+                                "the map of the step did not come, or was not "
+                                "taken, in time");
+        rc = wait_net(join, link, alive, due < deadline ? due : deadline, err);
+    }
+    return rc;
+}
+
+static dt_result_t begin_tree(struct dt_join *join, struct dt_map *map,
+                              struct dt_error *err)
+{
+    struct dt_frame *frame;
+    dt_result_t rc = take_map(join, map, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_map_pack(map, &frame, err);
     if (rc != DT_SUCCESS)
         return rc;
-    for (size_t k = 0; k < DT_MESH_WIDTH; k++)
-        if (dt_tree_child(0, k) < join->nodes)
-            dt_net_send(join->net, dt_tree_child(0, k), frame);
+    hand_on(join, frame);
     dt_frame_unref(frame);
-    dt_net_turn(join->net, dt_pmix_now());
     return DT_SUCCESS;
 }
 
@@ -238,10 +329,11 @@ static dt_result_t meet(struct dt_join *join, const struct dt_step *step,
                         const struct sockaddr_storage *local, int alive,
                         int64_t deadline, struct dt_error *err)
 {
-    const struct dt_identity self = identity(join, step);
+    const struct dt_identity self = identity(join, step->heartbeat);
     const struct dt_net_host host = {join, on_received, on_gone, on_refused};
     struct sockaddr_storage at;
     struct dt_map_entry mine;
+    struct dt_map *map;
     uint8_t ip[16];
     if (!dt_address_get((const struct sockaddr *)local, ip, NULL))
         return dt_error_set(err, DT_ERR_SYSTEM, "no IP address to meet at");
@@ -253,21 +345,25 @@ static dt_result_t meet(struct dt_join *join, const struct dt_step *step,
     if (rc != DT_SUCCESS)
         return rc;
     dt_net_address(join->net, mine.ip, &mine.port);
-    rc = dt_meet_tell(link, &mine, alive, deadline, &join->map, err);
+    rc = dt_meet_tell(link, &mine, alive, deadline, &map, err);
     dt_map_entry_free(&mine);
     if (rc != DT_SUCCESS)
         return rc;
-    if (!join->map)
-        return await_map(join, alive, deadline, err);
-    dt_net_set_map(join->net, join->map);
-    return hand_on(join, err);
+    if (map)
+        rc = begin_tree(join, map, err);
+    if (rc == DT_SUCCESS)
+        rc = await_map(join, link, alive, deadline, err);
+    if (rc == DT_SUCCESS)
+        dt_meet_leave(link, alive, deadline);
+    return rc;
 }
 
 static dt_result_t join_several(struct dt_join *join,
                                 const struct dt_step *step, int alive,
                                 struct dt_error *err)
 {
-    const struct dt_identity self = identity(join, step);
+    /* srun's place knows no other */
+    const struct dt_identity self = identity(join, DT_ENV_HEARTBEAT_DEFAULT);
     const int64_t deadline = dt_pmix_now() + (int64_t)step->limit * 1000;
     struct dt_meet_place place = {step->hosts, step->port};
     struct sockaddr_storage local;
@@ -275,7 +371,7 @@ static dt_result_t join_several(struct dt_join *join,
     char own[DT_ADDRESS_TEXT];
     dt_result_t rc = DT_SUCCESS;
     if (!step->port && !step->node) {
-        rc = open_place(&self, step->ranks, deadline, err);
+        rc = open_place(&self, step->ranks, deadline - EARLIER_MS, err);
         if (own_address(step->srun, own))
             place.hosts = own;
     }
@@ -291,39 +387,43 @@ static dt_result_t join_several(struct dt_join *join,
 dt_result_t dt_join_open(struct dt_join *join, const struct dt_step *step,
                          int alive, struct dt_error *err)
 {
-    *join = (struct dt_join){.self = step->node, .nodes = step->nodes};
+    *join = (struct dt_join){.step = step};
     dt_join_pmix_version(join->pmix);
     dt_result_t rc = step->nodes == 1 ? map_alone(join, step, err)
                                       : join_several(join, step, alive, err);
-    if (rc == DT_SUCCESS && join->failed)
-        rc = dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
-    if (rc == DT_SUCCESS &&
-        (join->map->nodes != step->nodes || join->map->ranks != step->ranks))
-        rc = dt_error_set(err, DT_ERR_MISMATCH, "the map is of another step");
+    if (rc == DT_SUCCESS && join->rc != DT_SUCCESS)
+        rc = dt_error_set(err, join->rc, "%s", join->why.text);
     return rc;
+}
+
+static void forget(struct dt_join *join)
+{
+    for (size_t i = 0; i < join->nearly; i++) {
+        dt_frame_unref(join->early[i].frame);
+        free(join->early[i].why);
+    }
+    free(join->early);
+    join->early = NULL;
+    join->nearly = 0;
 }
 
 void dt_join_done(struct dt_join *join, const struct dt_net_host *host)
 {
     join->host = *host;
     for (size_t i = 0; i < join->nearly; i++) {
-        host->received(host->arg, join->early_from[i], join->early[i]);
-        dt_frame_unref(join->early[i]);
+        const struct dt_join_early *early = &join->early[i];
+        if (early->frame)
+            host->received(host->arg, early->node, early->frame);
+        else
+            host->gone(host->arg, early->node, early->left, early->why);
     }
-    free(join->early);
-    free(join->early_from);
-    join->early = NULL;
-    join->early_from = NULL;
-    join->nearly = 0;
+    forget(join);
 }
 
 void dt_join_close(struct dt_join *join, int64_t ms)
 {
     dt_net_close(join->net, ms);
     dt_map_destroy(join->map);
-    for (size_t i = 0; i < join->nearly; i++)
-        dt_frame_unref(join->early[i]);
-    free(join->early);
-    free(join->early_from);
+    forget(join);
     *join = (struct dt_join){.map = NULL};
 }

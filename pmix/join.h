@@ -17,21 +17,28 @@
 /* PMIx's version, as links compare it. */
 void dt_join_pmix_version(char text[DT_JOIN_VERSION_MAX]);
 
+/* What the net told before the server was there. */
+struct dt_join_early {
+    uint32_t node;
+    bool left;
+    struct dt_frame *frame; /* it came; or NULL: the node is gone, with why */
+    char *why;
+};
+
 struct dt_join {
     struct dt_map *map;
-    struct dt_net *net;      /* NULL: the step has one node */
-    struct dt_frame **early; /* what came before the server was there */
-    uint32_t *early_from;
-    size_t nearly;
+    struct dt_net *net;          /* NULL: the step has one node */
+    struct dt_join_early *early; /* in their order */
+    size_t nearly, early_bytes;
     char pmix[DT_JOIN_VERSION_MAX];
-    /* what the net calls from then on */
-    struct dt_net_host host;
-    size_t self, nodes;
-    bool failed; /* no memory for what came early */
+    struct dt_net_host host; /* whom the net calls, once there is one */
+    const struct dt_step *step;
+    dt_result_t rc; /* what went wrong in a call of the net's */
+    struct dt_error why;
 };
 
 /* Meet the others, and hand the map on to those below us. Blocks until then,
- * alive reads end of file, or the step's limit is over. */
+ * alive reads end of file, or the step's limit is over. The step must stay. */
 dt_result_t dt_join_open(struct dt_join *join, const struct dt_step *step,
                          int alive, struct dt_error *err);
 

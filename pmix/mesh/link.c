@@ -19,6 +19,10 @@
 #define CHUNK  65536 /* bytes of one read */
 #define CHUNKS 16    /* reads of one turn at most: others wait, too */
 
+/* What may wait to be written: who sends, but does not read, is as good as
+ * gone. */
+#define MOST_WAITING (4 * DT_WIRE_MAX)
+
 /* Between two turns no more time than this counts as time that the other end
  * let pass: beyond it, we stood still ourselves. */
 #define GREETING_STRIDE_MS 1000
@@ -27,6 +31,7 @@
 struct frames {
     struct dt_frame **at;
     size_t first, count, room; /* room is a power of two */
+    size_t bytes;
 };
 
 struct dt_link {
@@ -61,6 +66,7 @@ static bool push(struct frames *queue, struct dt_frame *frame)
         queue->room = room;
     }
     queue->at[(queue->first + queue->count++) & (queue->room - 1)] = frame;
+    queue->bytes += frame->len;
     return true;
 }
 
@@ -71,6 +77,7 @@ static struct dt_frame *pop(struct frames *queue)
     struct dt_frame *frame = queue->at[queue->first];
     queue->first = (queue->first + 1) & (queue->room - 1);
     queue->count--;
+    queue->bytes -= frame->len;
     return frame;
 }
 
@@ -170,6 +177,10 @@ void dt_link_send(struct dt_link *link, struct dt_frame *frame)
     /* If the connection has ended, what came before that is read in turn. */
     if (link->state == DT_LINK_OPEN)
         flush(link);
+    if (link->out.bytes > MOST_WAITING)
+        end(link, DT_ERR_TIMED_OUT,
+            "it does not read what is sent to it: %zu MiB wait",
+            link->out.bytes >> 20);
 }
 
 bool dt_link_flushed(const struct dt_link *link)

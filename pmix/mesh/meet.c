@@ -164,7 +164,9 @@ static dt_result_t greet(struct search *search, int fd, const char *host,
         }
         now = dt_pmix_now();
     }
-    if (dt_link_state(link) == DT_LINK_OPEN) {
+    /* the place may have called the meeting off at once: dt_meet_tell says it
+     */
+    if (dt_link_peer(link) != DT_NODE_ANY) {
         search->link = link;
         return DT_SUCCESS;
     }
@@ -354,7 +356,6 @@ dt_result_t dt_meet_tell(struct dt_link *link, const struct dt_map_entry *mine,
 {
     bool first = mine->node == 0;
     struct dt_frame *frame = NULL;
-    struct dt_map *found;
 
     *map = NULL;
     dt_result_t rc = say(link, DT_WIRE_ENTRY, mine, err);
@@ -363,17 +364,13 @@ dt_result_t dt_meet_tell(struct dt_link *link, const struct dt_map_entry *mine,
                       err);
     if (rc != DT_SUCCESS || !first)
         return rc;
-    rc = dt_map_unpack(frame, &found, err);
+    rc = dt_map_unpack(frame, map, err);
     dt_frame_unref(frame);
-    if (rc != DT_SUCCESS)
-        return rc;
-    /* what the place waits for; if it does not get it, the map is still good */
-    rc = say(link, DT_WIRE_BYE, NULL, err);
-    if (rc != DT_SUCCESS) {
-        dt_map_destroy(found);
-        return rc;
-    }
-    (void)converse(link, alive, deadline, 0, NULL, NULL);
-    *map = found;
-    return DT_SUCCESS;
+    return rc;
+}
+
+void dt_meet_leave(struct dt_link *link, int alive, int64_t deadline)
+{
+    if (say(link, DT_WIRE_BYE, NULL, NULL) == DT_SUCCESS)
+        (void)converse(link, alive, deadline, 0, NULL, NULL);
 }

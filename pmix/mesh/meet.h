@@ -21,12 +21,13 @@
 
 /* ---- the place ---- */
 
-/* Serve at this listening socket until the first node has the map and all have
- * told their entries, or alive hangs up, or deadline. Blocks. The socket stays
- * the caller's, and does not block from now on. It needs a descriptor for each
+/* Serve at this listening socket until all have told their entries and left
+ * with the map, or alive hangs up, or deadline. Blocks. The socket stays the
+ * caller's, and does not block from now on. It needs a descriptor for each
  * node. Set the deadline a little before that of those who come: they hear the
  * reason. TIMED_OUT names the nodes that did not come; MISMATCH: two claim the
- * same. ranks: of the step. All who have come are told such an error. */
+ * same; PROC_FAILED: one told its entry and was lost. ranks: of the step. All
+ * who have come are told such an error, and until deadline all who come. */
 dt_result_t dt_meet_serve(int listener, const struct dt_identity *self,
                           size_t ranks, int alive, int64_t deadline,
                           struct dt_error *err);
@@ -49,10 +50,11 @@ struct dt_meet_place {
 };
 
 /* Find the place and connect to it, trying again until deadline; link is OPEN
- * then. Blocks, and while names are looked up until the system's resolver gives
- * up, whatever the deadline. *local is our address of that connection, without
- * its port. TIMED_OUT, with the last reason; VERSION: refused for it, at the
- * one port given (who answers at one of many may be of another job); SYSTEM. */
+ * then, or BROKEN again. Blocks, and while names are looked up until the
+ * system's resolver gives up, whatever the deadline. *local is our address of
+ * that connection, without its port. TIMED_OUT, with the last reason; VERSION:
+ * refused for it, at the one port given (who answers at one of many may be of
+ * another job); SYSTEM. */
 dt_result_t dt_meet_dial(const struct dt_meet_place *place,
                          const struct dt_identity *self, int alive,
                          int64_t deadline, struct dt_link **link,
@@ -60,11 +62,14 @@ dt_result_t dt_meet_dial(const struct dt_meet_place *place,
 
 /* Tell our entry; on the first node then wait for the map, else *map stays
  * NULL: it comes as a frame of kind MAP from our parent. Until it does, keep
- * the link and turn it: it breaks with the reason if the others do not come,
- * and after a BYE if all went well. Blocks as before. BOOTSTRAP: the place
- * refused, or went away. */
+ * the link and turn it: it breaks with the reason if the meeting fails. Blocks
+ * as before. BOOTSTRAP: the place refused, or went away. */
 dt_result_t dt_meet_tell(struct dt_link *link, const struct dt_map_entry *mine,
                          int alive, int64_t deadline, struct dt_map **map,
                          struct dt_error *err);
+
+/* Tell that we have the map and have handed it on. Blocks as before. If that
+ * does not arrive, the map is still good. */
+void dt_meet_leave(struct dt_link *link, int alive, int64_t deadline);
 
 #endif

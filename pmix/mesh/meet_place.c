@@ -23,6 +23,7 @@ struct guest {
     struct dt_link *link;
     int64_t due;
     bool told;    /* its entry is here */
+    bool left;    /* it has the map */
     bool outside; /* it reached us from another machine, at this address: */
     uint8_t reached[16];
 };
@@ -47,7 +48,6 @@ struct place {
     bool outside; /* some guest was outside and reached us at this address: */
     uint8_t reached[16];
     struct dt_frame *map; /* once all have come */
-    bool done;            /* the first node has it */
 };
 
 /* ---- guests ---- */
@@ -148,20 +148,28 @@ static dt_result_t listen_to(struct place *place, struct guest *guest,
 {
     struct dt_frame *frame;
     dt_result_t rc = DT_SUCCESS;
-    bool first = dt_link_peer(guest->link) == 0;
     while (rc == DT_SUCCESS && (frame = dt_link_next(guest->link))) {
         if (dt_frame_kind(frame) == DT_WIRE_ENTRY)
             rc = take_entry(place, guest, frame, err);
-        else if (dt_frame_kind(frame) == DT_WIRE_BYE && first && place->map)
-            place->done = true;
+        else if (dt_frame_kind(frame) == DT_WIRE_BYE && place->map)
+            guest->left = true;
         dt_frame_unref(frame);
     }
-    if (rc == DT_SUCCESS && first && guest->told && !place->done &&
+    if (rc == DT_SUCCESS && guest->told && !guest->left &&
         dt_link_state(guest->link) == DT_LINK_BROKEN)
         rc = dt_error_set(err, DT_ERR_PROC_FAILED,
-                          "the daemon of the first node (%s) was lost: %s",
-                          place->entries[0].name, dt_link_why(guest->link));
+                          "the daemon of node %s was lost: %s",
+                          place->entries[dt_link_peer(guest->link)].name,
+                          dt_link_why(guest->link));
     return rc;
+}
+
+static bool all_have_left(const struct place *place)
+{
+    for (size_t i = 0; i < place->count; i++)
+        if (place->guests[i].told && !place->guests[i].left)
+            return false;
+    return place->map;
 }
 
 /* ---- the map ---- */
@@ -200,7 +208,7 @@ static dt_result_t too_late(const struct place *place, struct dt_error *err)
     size_t len = 0, named = 0;
     if (place->missing == 0)
         return dt_error_set(err, DT_ERR_TIMED_OUT,
-                            "the first node did not take the map in time");
+                            "not all nodes had the map in time");
     for (uint32_t i = 0; i < place->self.nodes && named < 8; i++)
         if (!place->come[i])
             len += (size_t)snprintf(nodes + len, sizeof(nodes) - len, "%s%u",
@@ -253,7 +261,7 @@ static dt_result_t turn_guests(struct place *place, struct dt_error *err)
 static dt_result_t serve(struct place *place, struct dt_error *err)
 {
     dt_result_t rc = DT_SUCCESS;
-    while (rc == DT_SUCCESS && !place->done) {
+    while (rc == DT_SUCCESS && !all_have_left(place)) {
         if (!wait_guests(place))
             return dt_error_set(err, DT_ERR_SYSTEM,
                                 "the step was over before its nodes had met");
@@ -263,23 +271,55 @@ static dt_result_t serve(struct place *place, struct dt_error *err)
             rc = hand_out_map(place, err);
         if (place->fds[LISTENER].revents)
             accept_some(place);
-        if (rc == DT_SUCCESS && !place->done && place->now >= place->deadline)
+        if (rc == DT_SUCCESS && !all_have_left(place) &&
+            place->now >= place->deadline)
             rc = too_late(place, err);
     }
     return rc;
 }
 
-/* Tell all how it ended. It is short and goes at once. */
-static void dismiss(struct place *place, dt_result_t rc, const char *why)
+static void dismiss(struct place *place)
 {
     while (place->count > 0) {
-        struct dt_link *link = place->guests[place->count - 1].link;
-        if (rc == DT_SUCCESS)
-            say_bye(link);
-        else if (dt_link_state(link) == DT_LINK_OPEN)
-            dt_link_refuse(link, why);
+        say_bye(place->guests[place->count - 1].link);
         see_off(place, place->count - 1);
     }
+}
+
+/* Tell a guest why there is no meeting, once we know who it is. It is short and
+ * goes at once. */
+static void turn_away(struct place *place, size_t i, const char *why)
+{
+    struct dt_link *link = place->guests[i].link;
+    if (dt_link_state(link) == DT_LINK_GREETING)
+        return;
+    uint32_t node = dt_link_peer(link);
+    if (node != DT_NODE_ANY && !place->come[node]) {
+        place->come[node] = true;
+        place->missing--;
+    }
+    dt_link_refuse(link, why);
+    see_off(place, i);
+}
+
+/* All who have come, and those who come yet: they would wait for nothing. */
+static void call_off(struct place *place, const char *why)
+{
+    for (;;) {
+        for (size_t i = place->count; i-- > 0;) {
+            place->guests[i].due =
+                dt_link_turn(place->guests[i].link, place->now);
+            turn_away(place, i, why);
+        }
+        if (place->missing == 0 || place->now >= place->deadline ||
+            !wait_guests(place))
+            break;
+        place->now = dt_pmix_now();
+        if (place->fds[LISTENER].revents)
+            accept_some(place);
+    }
+    while (place->count > 0)
+        see_off(place, place->count - 1);
 }
 
 static dt_result_t prepare(struct place *place, struct dt_error *err)
@@ -329,9 +369,13 @@ dt_result_t dt_meet_serve(int listener, const struct dt_identity *self,
                           .deadline = deadline};
     place.self.node = DT_NODE_MEETING;
     dt_result_t rc = prepare(&place, &why);
-    if (rc == DT_SUCCESS)
+    if (rc == DT_SUCCESS) {
         rc = serve(&place, &why);
-    dismiss(&place, rc, why.text);
+        if (rc == DT_SUCCESS)
+            dismiss(&place);
+        else
+            call_off(&place, why.text);
+    }
     unprepare(&place);
     return rc == DT_SUCCESS ? rc : dt_error_set(err, rc, "%s", why.text);
 }

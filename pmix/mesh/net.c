@@ -140,6 +140,14 @@ void dt_net_send(struct dt_net *net, size_t node, struct dt_frame *frame)
     dt_conn_rewatch(net, peer->out);
 }
 
+bool dt_net_flushed(const struct dt_net *net)
+{
+    for (const struct dt_conn *conn = net->conns; conn; conn = conn->next)
+        if (conn->node != DT_CONN_STRANGER && !dt_link_flushed(conn->link))
+            return false;
+    return true;
+}
+
 /* ---- turning ---- */
 
 /* While there are too many strangers new ones are sent away: an honest one

@@ -39,6 +39,9 @@ void dt_net_send(struct dt_net *net, size_t node, struct dt_frame *frame);
 /* Drop the links to a node: it broke the rules. gone follows, from turn. */
 void dt_net_drop(struct dt_net *net, size_t node, const char *why);
 
+/* All that was sent has been written to nodes that have proved who they are. */
+bool dt_net_flushed(const struct dt_net *net);
+
 int dt_net_fd(const struct dt_net *net); /* readable when turn has work */
 /* Never blocks. Upcalls come only from here; they may send. Returns when to
  * call it again at the latest, of the clock of now, in ms. */

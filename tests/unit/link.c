@@ -491,6 +491,24 @@ static void test_acceptors(void)
     dt_frame_unref(challenge);
 }
 
+/* A peer that sends, but reads nothing. */
+static void test_unread(void)
+{
+    struct dt_link *both[2];
+    struct dt_frame *frame = frame_of(DT_WIRE_NEWS, 64 << 20, 'u');
+    open_both(both);
+    turn(both, 5);
+    for (int i = 0; i < 15; i++)
+        dt_link_send(both[0], frame);
+    ok(is_open(both[0]), "a slow reader is waited for");
+    for (int i = 0; i < 4; i++)
+        dt_link_send(both[0], frame);
+    ok(broke(both[0], DT_ERR_TIMED_OUT, "does not read"),
+       "but not without an end: %s", dt_link_why(both[0]));
+    close_both(both);
+    dt_frame_unref(frame);
+}
+
 int main(void)
 {
     if (!munged_start(&munged))
@@ -506,6 +524,7 @@ int main(void)
     test_reflection();
     test_version();
     test_acceptors();
+    test_unread();
     ok(descriptors() == before, "no descriptor is left");
     munged_stop(&munged);
     return tap_done();

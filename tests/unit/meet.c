@@ -52,6 +52,7 @@ static int listener(uint16_t *port)
 struct place {
     pthread_t thread;
     int listener, alive;
+    int life; /* closed, it ends the place; -1: none */
     uint16_t port;
     const char *pmix; /* NULL: as all */
     int64_t ms;
@@ -72,14 +73,30 @@ static void *run_place(void *arg)
 
 static void open_place(struct place *place, int alive, int64_t ms)
 {
-    *place = (struct place){.alive = alive, .ms = ms};
+    *place = (struct place){.alive = alive, .life = -1, .ms = ms};
     place->listener = listener(&place->port);
     pthread_create(&place->thread, NULL, run_place, place);
 }
 
+/* One that goes on until it is closed. */
+static void open_lasting_place(struct place *place)
+{
+    int pipes[2];
+    if (pipe(pipes) < 0)
+        abort();
+    open_place(place, pipes[0], LONG);
+    place->life = pipes[1];
+}
+
 static void close_place(struct place *place)
 {
-    pthread_join(place->thread, NULL);
+    if (place->life >= 0) {
+        close(place->life);
+        pthread_join(place->thread, NULL);
+        close(place->alive);
+    } else {
+        pthread_join(place->thread, NULL);
+    }
     close(place->listener);
 }
 
@@ -150,6 +167,12 @@ static const char *hear(struct guest *guest)
     }
 }
 
+static void leave(struct guest *guest)
+{
+    if (guest->rc == DT_SUCCESS)
+        dt_meet_leave(guest->link, -1, dt_pmix_now() + LONG);
+}
+
 static void free_guest(struct guest *guest)
 {
     dt_link_close(guest->link);
@@ -174,6 +197,8 @@ static void test_meeting(void)
         told =
             told && guests[i].rc == DT_SUCCESS && (i == 0) == !!guests[i].map;
     }
+    for (uint32_t i = 0; i < NODES; i++)
+        leave(&guests[i]);
     close_place(&place);
     ok(told, "all tell their entry, the first gets the map");
     ok(place.rc == DT_SUCCESS, "the place is done: %s", place.err.text);
@@ -192,13 +217,21 @@ static void test_meeting(void)
         free_guest(&guests[i]);
 }
 
-/* Some guests alone; what the place says in the end. */
-static dt_result_t meet(struct guest *guests, size_t count, struct place *place)
+/* Some guests tell their entries. */
+static void come(struct guest *guests, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         send_guest(&guests[i]);
     for (size_t i = 0; i < count; i++)
         pthread_join(guests[i].thread, NULL);
+}
+
+/* And leave; what the place says in the end. */
+static dt_result_t meet(struct guest *guests, size_t count, struct place *place)
+{
+    come(guests, count);
+    for (size_t i = 0; i < count; i++)
+        leave(&guests[i]);
     close_place(place);
     return place->rc;
 }
@@ -207,7 +240,7 @@ static dt_result_t meet(struct guest *guests, size_t count, struct place *place)
  * others over another address. */
 static void test_loopback(void)
 {
-    struct place place = {.alive = -1, .ms = LONG};
+    struct place place = {.alive = -1, .life = -1, .ms = LONG};
     struct guest guests[NODES];
     struct ifaddrs *all, *at;
     char host[DT_ADDRESS_TEXT] = "";
@@ -253,22 +286,27 @@ static void test_errors(void)
     struct place place;
     struct guest guests[3];
 
-    open_place(&place, -1, LONG);
+    open_lasting_place(&place);
     make_guest(&guests[0], 3, place.port);
     make_guest(&guests[1], 3, place.port);
-    ok(meet(guests, 2, &place) == DT_ERR_MISMATCH,
-       "a node that comes twice is refused: %s", place.err.text);
+    come(guests, 2);
     size_t heard = 0;
     for (int i = 0; i < 2; i++) {
         heard += guests[i].link && strstr(hear(&guests[i]), "come twice");
         free_guest(&guests[i]);
     }
+    close_place(&place);
+    ok(place.rc == DT_ERR_MISMATCH, "a node that comes twice is refused: %s",
+       place.err.text);
     ok(heard == 2, "both hear it");
 
-    open_place(&place, -1, LONG);
+    open_lasting_place(&place);
     make_guest(&guests[0], 3, place.port);
     guests[0].entry.node = 4;
-    ok(meet(guests, 1, &place) == DT_ERR_MISMATCH,
+    come(guests, 1);
+    hear(&guests[0]);
+    close_place(&place);
+    ok(place.rc == DT_ERR_MISMATCH,
        "a node that speaks for another is refused: %s", place.err.text);
     free_guest(&guests[0]);
 
@@ -283,6 +321,51 @@ static void test_errors(void)
        "the first node hears it: %s", guests[0].err.text);
     free_guest(&guests[0]);
     free_guest(&guests[1]);
+}
+
+/* One is killed after it has told its entry, before all are there. */
+static void test_loss(void)
+{
+    struct place place;
+    struct guest guests[3];
+    open_lasting_place(&place);
+    for (uint32_t i = 0; i < 3; i++)
+        make_guest(&guests[i], i + 2, place.port);
+    come(guests, 2);
+    dt_link_close(guests[0].link);
+    guests[0].link = NULL;
+    const char *why = hear(&guests[1]);
+    ok(strstr(why, "node n2 was lost"), "the others hear of a loss: %s", why);
+    come(&guests[2], 1);
+    why = guests[2].rc == DT_SUCCESS ? hear(&guests[2]) : guests[2].err.text;
+    ok(strstr(why, "node n2 was lost"), "who comes late hears it, too: %s",
+       why);
+    close_place(&place);
+    ok(place.rc == DT_ERR_PROC_FAILED, "and the meeting has failed: %s",
+       place.err.text);
+    for (int i = 0; i < 3; i++)
+        free_guest(&guests[i]);
+}
+
+/* One is killed when it has the map, or might: the first of all, or later. */
+static void test_late_loss(void)
+{
+    struct place place;
+    struct guest guests[NODES];
+    open_lasting_place(&place);
+    for (uint32_t i = 0; i < NODES; i++)
+        make_guest(&guests[i], i, place.port);
+    come(guests, NODES);
+    leave(&guests[0]);
+    leave(&guests[1]);
+    dt_link_close(guests[2].link);
+    guests[2].link = NULL;
+    const char *why = hear(&guests[3]);
+    ok(strstr(why, "node n2 was lost"),
+       "who has no map yet hears of a loss: %s", why);
+    close_place(&place);
+    for (int i = 0; i < NODES; i++)
+        free_guest(&guests[i]);
 }
 
 static void test_search(void)
@@ -347,8 +430,8 @@ static void test_version(void)
  * else listens. */
 static void test_ports(void)
 {
-    struct place place = {.alive = -1, .ms = LONG};
-    struct place other = {.pmix = "1.0", .ms = LONG};
+    struct place place = {.alive = -1, .life = -1, .ms = LONG};
+    struct place other = {.pmix = "1.0", .life = -1, .ms = LONG};
     struct guest guests[NODES];
     struct dt_error err = {""};
     int taken, pipes[2];
@@ -392,6 +475,8 @@ int main(void)
     test_meeting();
     test_loopback();
     test_errors();
+    test_loss();
+    test_late_loss();
     test_search();
     test_version();
     test_ports();
