@@ -11,13 +11,18 @@
 #include <unistd.h>
 
 /* slurmstepd sends what is meant for the ranks to all processes of the step. We
- * end when the ranks have. */
+ * end when the ranks have. What remains are faults of our own. */
 static void ignore_signals(void)
 {
-    const int all[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
-                       SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU, SIGCHLD};
-    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-        signal(all[i], SIG_IGN);
+    const int faults[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS,
+                          SIGFPE, SIGSEGV, SIGSYS};
+    sigset_t kept;
+    sigemptyset(&kept);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+        sigaddset(&kept, faults[i]);
+    for (int sig = 1; sig <= SIGRTMAX; sig++)
+        if (!sigismember(&kept, sig))
+            signal(sig, SIG_IGN);
 }
 
 /* slurmstepd's own is to be spared when memory runs out. */

@@ -390,6 +390,7 @@ static void tear_down(struct daemon *daemon)
     daemon->join.net = NULL;
     dt_net_close(net, BYE_MS);
     dt_door_close(daemon->door);
+    signal(SIGALRM, SIG_DFL);
     alarm(CLOSE_SECONDS);
     dt_pmix_close(daemon->pmix);
     alarm(0);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -40,11 +41,36 @@ static const struct {
 } words[] = {
     {"ready\n", READY}, {"failed ", FAILED}, {"say ", SAY}, {"bye", BYE}};
 
+/* There is room for the sender's name, and none for descriptors of the
+ * user's. */
+static ssize_t receive(struct dt_daemon *daemon, char *room)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    struct iovec part = {room, DT_STEP_PACKET};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    struct ucred sender;
+    ssize_t n = recvmsg(daemon->fd, &message, MSG_DONTWAIT | MSG_TRUNC);
+    const struct cmsghdr *header = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (header && header->cmsg_level == SOL_SOCKET &&
+        header->cmsg_type == SCM_CREDENTIALS &&
+        header->cmsg_len == CMSG_LEN(sizeof(sender))) {
+        memcpy(&sender, CMSG_DATA(header), sizeof(sender));
+        daemon->pid = sender.pid;
+    }
+    return n;
+}
+
 /* What has come; *text is what follows its word. Anything that is not in the
  * contract is as if the daemon were gone. */
-static enum packet take(int fd, char *room, const char **text)
+static enum packet take(struct dt_daemon *daemon, char *room, const char **text)
 {
-    ssize_t n = recv(fd, room, DT_STEP_PACKET, MSG_DONTWAIT | MSG_TRUNC);
+    ssize_t n = receive(daemon, room);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return NOTHING;
     if (n <= 0 || n >= DT_STEP_PACKET)
@@ -60,13 +86,14 @@ static enum packet take(int fd, char *room, const char **text)
     return GONE;
 }
 
-static enum packet await(int fd, long long end, char *room, const char **text)
+static enum packet await(struct dt_daemon *daemon, long long end, char *room,
+                         const char **text)
 {
     for (;;) {
-        struct pollfd poll_fd = {fd, POLLIN, 0};
+        struct pollfd poll_fd = {daemon->fd, POLLIN, 0};
         int left = dt_helper_ms_left(end);
         int ready = poll(&poll_fd, 1, left);
-        enum packet packet = ready > 0 ? take(fd, room, text) : NOTHING;
+        enum packet packet = ready > 0 ? take(daemon, room, text) : NOTHING;
         if (packet != NOTHING || (ready == 0 && left == 0) ||
             (ready < 0 && errno != EINTR))
             return packet;
@@ -91,6 +118,16 @@ static void tell(struct dt_daemon *daemon, const char *what, uint32_t rank,
 
 /* ---- starting ---- */
 
+/* The daemon is nobody's child; make it ours. Then it is one of the processes
+ * of the step wherever Slurm knows these by their parents: killed with it, and
+ * stopped with it, or a suspended job's ranks would look as if they hung. */
+static bool start_to_adopt(void)
+{
+    int already = 0;
+    return prctl(PR_GET_CHILD_SUBREAPER, &already, 0, 0, 0) == 0 && !already &&
+           prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
+}
+
 static dt_result_t spawn(const struct dt_daemon *daemon, int theirs,
                          struct dt_error *err)
 {
@@ -99,10 +136,14 @@ static dt_result_t spawn(const struct dt_daemon *daemon, int theirs,
         .argv = argv, .fd = {theirs, -1, -1}, .user = daemon->user};
     pid_t pid;
     int status;
+    bool adopting = start_to_adopt();
     dt_result_t rc = dt_helper_start(&helper, &pid, err);
+    bool ended = rc == DT_SUCCESS && dt_helper_await(pid, FORK_MS, &status);
+    if (adopting) /* the processes of the user keep their ways */
+        prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
     if (rc != DT_SUCCESS)
         return rc;
-    if (!dt_helper_await(pid, FORK_MS, &status)) {
+    if (!ended) {
         dt_helper_kill(pid);
         return dt_error_set(err, DT_ERR_TIMED_OUT,
                             "%s did not start within %d s", daemon->program,
@@ -118,7 +159,7 @@ static dt_result_t await_ready(struct dt_daemon *daemon, int limit_ms,
                                char *room, struct dt_error *err)
 {
     const char *text = "";
-    switch (await(daemon->fd, dt_helper_end(limit_ms), room, &text)) {
+    switch (await(daemon, dt_helper_end(limit_ms), room, &text)) {
     case READY:
         daemon->env = strdup(text);
         return daemon->env ? DT_SUCCESS
@@ -139,9 +180,11 @@ static dt_result_t await_ready(struct dt_daemon *daemon, int limit_ms,
 static dt_result_t start(struct dt_daemon *daemon, const char *config,
                          int limit_ms, char *room, struct dt_error *err)
 {
+    const int yes = 1;
     int ends[2] = {-1, -1};
     dt_result_t rc = DT_ERR_SYSTEM;
-    if (!dt_helper_socket(ends))
+    if (!dt_helper_socket(ends) ||
+        setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0)
         dt_error_set(err, rc, "no socket: %s", strerror(errno));
     else if (send(ends[0], config, strlen(config),
                   MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
@@ -196,7 +239,7 @@ void dt_daemon_hear(struct dt_daemon *daemon, dt_daemon_say_t *say)
     enum packet packet = SAY;
     char *room = daemon->fd ? malloc(DT_STEP_PACKET) : NULL;
     while (room && packet == SAY) {
-        packet = take(daemon->fd, room, &text);
+        packet = take(daemon, room, &text);
         if (packet == SAY)
             say(text);
     }
@@ -225,6 +268,17 @@ bool dt_daemon_variable(const char **at, char *room, size_t size,
 
 /* ---- the end ---- */
 
+/* Where Slurm kills the step by its cgroup, the daemon may be in that of the
+ * job only, and would be left for ever. If it is no child of ours any more, its
+ * number may be another's by now. */
+static void insist(const struct dt_daemon *daemon)
+{
+    siginfo_t info;
+    if (daemon->pid > 0 && waitid(P_PID, (id_t)daemon->pid, &info,
+                                  WEXITED | WNOHANG | WNOWAIT) == 0)
+        dt_helper_kill(daemon->pid);
+}
+
 /* After a daemon that was killed before it could tidy up. */
 static void clean(const struct dt_daemon *daemon)
 {
@@ -252,12 +306,14 @@ void dt_daemon_end(struct dt_daemon *daemon, dt_daemon_say_t *say)
     long long end = dt_helper_end(END_MS);
     while (room && !daemon->bye &&
            (packet == SAY || packet == READY || packet == FAILED)) {
-        packet = await(daemon->fd, end, room, &text);
+        packet = await(daemon, end, room, &text);
         if (packet == SAY && say)
             say(text);
     }
-    if (packet != BYE && !daemon->bye)
+    if (packet != BYE && !daemon->bye) {
+        insist(daemon);
         clean(daemon);
+    }
     free(room);
     free(daemon->env);
     close(daemon->fd);

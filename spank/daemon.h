@@ -12,6 +12,7 @@
 
 struct dt_daemon {
     int fd;    /* our end of the socket; 0: none runs */
+    pid_t pid; /* as the kernel names who sends; 0: nothing has come */
     char *env; /* "NAME=VALUE" lines for the ranks; NULL: none runs */
     const char *program;
     struct dt_helper_user user;
@@ -49,7 +50,8 @@ void dt_daemon_hear(struct dt_daemon *daemon, dt_daemon_say_t *say);
 bool dt_daemon_variable(const char **at, char *room, size_t size,
                         const char **value);
 
-/* Tell it to end, wait a few seconds, and remove what it may have left. */
+/* Tell it to end, wait a few seconds, kill it if it does not, and remove what
+ * it may have left. */
 void dt_daemon_end(struct dt_daemon *daemon, dt_daemon_say_t *say);
 
 #endif

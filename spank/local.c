@@ -3,7 +3,6 @@
 /* local.c - the plugin in srun. */
 #include "spank_dt.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,25 +50,29 @@ static void carry_visible(void)
 
 /* Has the user chosen what ranks meet by? By now Slurm has put into the
  * variable what is to be, be it the cluster's default. */
-static bool names_mpi(const struct spank_dt *dt)
+static bool names_mpi(spank_t spank, const struct spank_dt *dt)
 {
     const char *type = getenv("SLURM_MPI_TYPE");
+    char **argv;
+    int argc;
     if (!type || !strcmp(type, "none"))
         return false;
     if (dt->mpi_is_users)
         return true;
-    char arguments[65536];
-    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, arguments, sizeof(arguments));
-    if (fd >= 0)
-        close(fd);
-    return n > 0 && dt_meeting_names_mpi(arguments, (size_t)n);
+    FILE *command_line = fopen("/proc/self/cmdline", "re");
+    bool named =
+        command_line &&
+        spank_get_item(spank, S_JOB_ARGV, &argc, &argv) == ESPANK_SUCCESS &&
+        dt_meeting_names_mpi(command_line, (size_t)argc);
+    if (command_line)
+        fclose(command_line);
+    return named;
 }
 
-static uint32_t number(const char *name)
+static bool is_heterogeneous(const char *size)
 {
-    const char *text = getenv(name);
-    return text ? (uint32_t)strtoul(text, NULL, 10) : 0;
+    const char *text = getenv(size);
+    return text && strtoul(text, NULL, 10) > 1;
 }
 
 /* Where the PMIx servers of several nodes meet. Without it, the first node
@@ -79,14 +82,16 @@ static void open_meeting(spank_t spank, const struct spank_dt *dt)
     struct dt_meeting meeting = {
         .program = dt->pmixd ? dt->pmixd : DT_PMIXD_PROGRAM,
         .munge = dt->munge,
-        .nodes = number("SLURM_NNODES"),
-        .ranks = number("SLURM_NTASKS"),
         .limit = DT_STEP_LIMIT,
     };
     struct dt_error why;
     char text[16];
     uint16_t port;
-    if (meeting.nodes < 2 ||
+    /* SLURM_NNODES may be the allocation's */
+    if (spank_get_item(spank, S_JOB_NNODES, &meeting.nodes) != ESPANK_SUCCESS ||
+        meeting.nodes < 2 ||
+        spank_get_item(spank, S_JOB_TOTAL_TASK_COUNT, &meeting.ranks) !=
+            ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_ID, &meeting.job) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_STEPID, &meeting.step) != ESPANK_SUCCESS)
         return;
@@ -102,9 +107,11 @@ static void choose_server(spank_t spank, const struct spank_dt *dt)
 {
     int whose = dt->option[DT_OPTION_PMIX].policy;
     unsetenv(DT_ENV_PMIX_MEET);
-    if (number("SLURM_HET_SIZE") > 1 || number("SLURM_PACK_SIZE") > 1)
+    if (is_heterogeneous("SLURM_HET_SIZE") ||
+        is_heterogeneous("SLURM_PACK_SIZE"))
         return; /* it has one srun, but no common server */
-    if (whose == DT_PMIX_SERVER || (whose == DT_PMIX_AUTO && !names_mpi(dt)))
+    if (whose == DT_PMIX_SERVER ||
+        (whose == DT_PMIX_AUTO && !names_mpi(spank, dt)))
         open_meeting(spank, dt);
     else if (whose == DT_PMIX_AUTO)
         setenv(DT_ENV_PMIX_MEET, DT_ENV_PMIX_SLURMS, 1);

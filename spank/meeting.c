@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -80,7 +80,7 @@ static dt_result_t spawn(const struct dt_meeting *meeting, int listener,
         dt_helper_kill(pid);
         status = 1;
     }
-    if (status)
+    if (status && status != -1)
         return dt_error_set(err, DT_ERR_SYSTEM, "%s cannot be run",
                             meeting->program);
     return DT_SUCCESS;
@@ -110,19 +110,21 @@ dt_result_t dt_meeting_open(const struct dt_meeting *meeting, uint16_t *port,
     return rc;
 }
 
-bool dt_meeting_names_mpi(const char *arguments, size_t size)
+bool dt_meeting_names_mpi(FILE *command_line, size_t program)
 {
     static const char name[] = "--mpi";
-    for (size_t at = 0; at < size;) {
-        const char *argument = arguments + at;
-        size_t length = strnlen(argument, size - at);
-        if (length >= sizeof(name) - 1 &&
-            !memcmp(argument, name, sizeof(name) - 1) &&
-            (length == sizeof(name) - 1 || argument[sizeof(name) - 1] == '='))
-            return true;
-        at += length + 1;
+    const size_t length = sizeof(name) - 1;
+    size_t room = 0, count = 0, before = 0;
+    char *argument = NULL;
+    bool named = false;
+    while (getdelim(&argument, &room, '\0', command_line) >= 0) {
+        named = named || (!strncmp(argument, name, length) &&
+                          (!argument[length] || argument[length] == '='));
+        before += !named;
+        count++;
     }
-    return false;
+    free(argument);
+    return before + program < count;
 }
 
 void dt_meeting_first_node(const char *nodelist, char *name, size_t size)

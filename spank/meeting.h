@@ -6,6 +6,7 @@
 #define DT_SPANK_MEETING_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/error.h"
 
@@ -20,8 +21,10 @@ struct dt_meeting {
 dt_result_t dt_meeting_open(const struct dt_meeting *meeting, uint16_t *port,
                             struct dt_error *err);
 
-/* Did the user name, on this command line of srun, what ranks meet by? */
-bool dt_meeting_names_mpi(const char *arguments, size_t size);
+/* Did the user name, on this command line of srun, what ranks meet by? It holds
+ * a NUL after each argument, and ends with the program and what is the
+ * program's, so many in all. */
+bool dt_meeting_names_mpi(FILE *command_line, size_t program);
 
 /* The first name of a Slurm node list such as "n[1-3,08],login", at most size
  * bytes with its NUL. */

@@ -137,8 +137,7 @@ void dt_remote_task_post_fork(spank_t spank, struct spank_dt *dt)
 }
 
 /* After the last one the other nodes are to hear that this one has ended well,
- * and not that it is lost: with proctrack/cgroup, Slurm kills the server soon.
- */
+ * and not that it is lost: Slurm soon kills all that it finds of the step. */
 void dt_remote_task_exit(spank_t spank, struct spank_dt *dt)
 {
     uint32_t rank;

@@ -97,6 +97,11 @@ wait $!
 is 'two steps at once keep apart' \
     "$(cat "$cluster_share/one" "$cluster_share/two" | grep -c ' of 2 on ')" 4
 
+is 'on some nodes of an allocation, which -E lets the variables name' \
+    "$(sb salloc -Q -N4 --gpus-per-node=1 srun -Q -E -N2 -n2 -w n1,n2 \
+        --dt-gpus "$program" meet 2>&1 | sort)" \
+    $'0 of 2 on n1\n1 of 2 on n2'
+
 cat >"$cluster_share/job.sh" <<END
 #!/bin/bash
 #SBATCH -N2 --ntasks-per-node=2 --gpus-per-node=2
@@ -191,6 +196,29 @@ ok 'kill -9 of slurmstepd: the servers go' wait_for 10 nothing_left
 sb scancel -u "$(id -un)"
 wait
 wait_for 40 idle
+
+# The heartbeat is longer than the 2 s between Slurm's SIGTSTP, which the server
+# does not heed, and its SIGSTOP, which stops the server, too.
+# shellcheck disable=SC2086 # options
+DT_HEARTBEAT=4 sb srun -Q -N2 -n2 $gpus sleep 6 >"$said" 2>&1 &
+suspended=$!
+wait_for 20 served 2
+job=$(sb squeue -h -t R -o %i)
+sb scontrol suspend "$job"
+sleep 6
+sb scontrol resume "$job"
+wait "$suspended"
+is 'suspended for longer than a heartbeat: exit code' $? 0
+is 'and nothing is said' "$(cat "$said")" ''
+wait_for 40 idle
+
+# shellcheck disable=SC2086 # options
+sb srun -Q -N2 -n2 $gpus sleep 3 >/dev/null 2>&1 &
+wait_for 20 served 2
+servers | xargs kill -STOP
+wait
+ok 'servers that hang go with the step' wait_for 10 nothing_left
+servers | xargs -r kill -KILL
 
 # shellcheck disable=SC2086 # options
 sb srun -Q -N2 -n2 $gpus sleep 60 >/dev/null 2>&1 &

@@ -18,6 +18,15 @@ static void is_first(const char *list, const char *wanted)
         diag("got \"%s\"", name);
 }
 
+static bool names_mpi(const char *text, size_t size, size_t program)
+{
+    FILE *command_line = fmemopen((char *)text, size, "r");
+    bool named = command_line && dt_meeting_names_mpi(command_line, program);
+    if (command_line)
+        fclose(command_line);
+    return named;
+}
+
 int main(void)
 {
     is_first("n0", "n0");
@@ -34,13 +43,14 @@ int main(void)
 
     static const char plain[] = "srun\0-n2\0./a.out";
     static const char joined[] = "srun\0--mpi=pmix\0./a.out";
-    static const char apart[] = "srun\0--mpi\0pmix\0./a.out";
-    static const char other[] = "srun\0--mpix=1\0a--mpi=pmix";
-    ok(!dt_meeting_names_mpi(plain, sizeof(plain)), "no --mpi");
-    ok(dt_meeting_names_mpi(joined, sizeof(joined)), "--mpi=pmix");
-    ok(dt_meeting_names_mpi(apart, sizeof(apart)), "--mpi pmix");
-    ok(!dt_meeting_names_mpi(other, sizeof(other)),
-       "nothing that looks like it");
+    static const char apart[] = "srun\0--mpi\0pmix\0./a.out\0-x";
+    static const char other[] = "srun\0--mpix=1\0a--mpi=pmix\0./a.out";
+    static const char theirs[] = "srun\0-n2\0./a.out\0--mpi\0x";
+    ok(!names_mpi(plain, sizeof(plain), 1), "no --mpi");
+    ok(names_mpi(joined, sizeof(joined), 1), "--mpi=pmix");
+    ok(names_mpi(apart, sizeof(apart), 2), "--mpi pmix");
+    ok(!names_mpi(other, sizeof(other), 1), "nothing that looks like it");
+    ok(!names_mpi(theirs, sizeof(theirs), 3), "nor the program's");
 
     const char *at = "A=1\nbroken\nLONG=0123456789\nB=x=y\nC=", *value;
     char room[12];
