@@ -21,7 +21,6 @@ static void run_step(struct dt_pmix *pmix, struct dt_pmix_call *call)
 {
     struct step_call *self = (struct step_call *)call;
     struct dt_pmix_client *client = &pmix->clients[self->rank];
-    pmix->counting -= client->again == DT_AGAIN_COUNT;
     if (self->status == PMIX_SUCCESS) {
         client->again++;
         take(pmix, self);
@@ -40,20 +39,59 @@ static void step_done(pmix_status_t status, void *arg)
     dt_pmix_post(&self->call);
 }
 
-static void ignore(pmix_status_t status, void *arg)
+/* --- the count ----------------------------------------------------------- */
+
+struct count_call {
+    struct dt_pmix_call call;
+    unsigned rounds;
+    pmix_info_t info; /* PMIx reads it in its own thread */
+};
+
+/* In PMIx's thread. */
+static void counted(pmix_status_t status, void *arg)
 {
-    (void)status, (void)arg;
+    (void)status;
+    dt_pmix_post(arg);
 }
 
-/* PMIx never raises its count of this node's ranks by itself. */
-static pmix_status_t count(struct dt_pmix *pmix, pmix_op_cbfunc_t fn, void *arg)
+/* A loss that PMIx saw before it was told our count is known to us only when
+ * PMIx has come back to its event loop. */
+static void run_count(struct dt_pmix *pmix, struct dt_pmix_call *call)
+{
+    struct count_call *self = (struct count_call *)call;
+    if (++self->rounds < DT_ROUNDS) {
+        dt_pmix_in_library(counted, self);
+        return;
+    }
+    pmix->counting--;
+    free(self);
+}
+
+/* PMIx never raises its count of this node's ranks by itself, and lowers it
+ * only for those that it has lost. */
+void dt_pmix_again_count(struct dt_pmix *pmix)
 {
     const bool yes = true;
-    pmix_info_t info;
-    PMIX_INFO_LOAD(&info, PMIX_REGISTER_NODATA, &yes, PMIX_BOOL);
-    return PMIx_server_register_nspace(
-        pmix->job.nspace, (int)dt_pmix_clients_count(pmix), &info, 1, fn, arg);
+    struct count_call *self = malloc(sizeof(*self));
+    if (!self)
+        return; /* who waits for the rank may do so for ever */
+    *self = (struct count_call){.call = {NULL, run_count}};
+    pmix->counting++;
+    PMIX_INFO_LOAD(&self->info, PMIX_REGISTER_NODATA, &yes, PMIX_BOOL);
+    pmix_status_t rc = PMIx_server_register_nspace(
+        pmix->job.nspace, (int)dt_pmix_clients_count(pmix), &self->info, 1,
+        counted, self);
+    if (rc != PMIX_SUCCESS)
+        counted(rc, self);
 }
+
+void dt_pmix_again_recount(struct dt_pmix *pmix)
+{
+    if (pmix->counting)
+        dt_pmix_again_count(pmix);
+}
+
+/* --- the rank ------------------------------------------------------------ */
 
 /* Do the step that the rank is at. */
 static void take(struct dt_pmix *pmix, struct step_call *self)
@@ -66,12 +104,9 @@ static void take(struct dt_pmix *pmix, struct step_call *self)
     case DT_AGAIN_FORGET:
         PMIx_server_deregister_client(&proc, step_done, self);
         return;
-    case DT_AGAIN_COUNT:
-        *client = (struct dt_pmix_client){.again = DT_AGAIN_COUNT};
-        pmix->counting++;
-        rc = count(pmix, step_done, self);
-        break;
     case DT_AGAIN_EXPECT:
+        *client = (struct dt_pmix_client){.again = DT_AGAIN_EXPECT};
+        dt_pmix_again_count(pmix);
         rc = PMIx_server_register_client(&proc, getuid(), getgid(), NULL,
                                          step_done, self);
         break;
@@ -81,12 +116,6 @@ static void take(struct dt_pmix *pmix, struct step_call *self)
     }
     if (rc != PMIX_SUCCESS)
         step_done(rc, self);
-}
-
-void dt_pmix_again_recount(struct dt_pmix *pmix)
-{
-    if (pmix->counting)
-        count(pmix, ignore, NULL);
 }
 
 dt_result_t dt_pmix_replace(struct dt_pmix *pmix, size_t rank,
@@ -109,7 +138,8 @@ dt_result_t dt_pmix_replace(struct dt_pmix *pmix, size_t rank,
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "rank %zu has not ended: it cannot be replaced",
                             rank);
-    if (client->again == DT_AGAIN_NONE && client->settled) {
+    if (client->again == DT_AGAIN_NONE && client->settled &&
+        !client->stand_in && !client->connections) {
         struct step_call *self = malloc(sizeof(*self));
         if (!self)
             return dt_error_set(err, DT_ERR_NO_MEMORY,
@@ -118,6 +148,11 @@ dt_result_t dt_pmix_replace(struct dt_pmix *pmix, size_t rank,
         client->again = DT_AGAIN_FORGET;
         take(pmix, self);
     }
+    if (client->connections && !client->stand_in)
+        return dt_error_set(err, DT_IN_PROGRESS,
+                            "a child of the old rank %zu still has its "
+                            "connection: end it",
+                            rank);
     return dt_error_set(err, DT_IN_PROGRESS,
                         "PMIx is still forgetting the old rank %zu", rank);
 }

@@ -8,12 +8,14 @@
 #include "again.h"
 #include "core.h"
 #include "news.h"
+#include "standin.h"
 
 /* PMIx sees a connection break within a millisecond, unless a child of the
  * rank keeps it open. */
 #define LOSS_MS 1000
 /* A rank's connection breaks when it dies, and then the launcher knows more. */
-#define WORD_MS 50
+#define WORD_MS     50
+#define STAND_IN_MS 5000
 
 enum news { CONNECTED, FINALIZED, LOST };
 
@@ -30,6 +32,9 @@ static void hear(struct dt_pmix *pmix, size_t rank, enum news news)
     struct dt_pmix_client *client = &pmix->clients[rank];
     switch (news) {
     case CONNECTED:
+        client->connections++;
+        if (client->stand_in)
+            break;
         client->connected = true;
         client->finalized = false;
         if (client->again != DT_AGAIN_READY)
@@ -39,12 +44,19 @@ static void hear(struct dt_pmix *pmix, size_t rank, enum news news)
         break;
     case FINALIZED:
         client->finalized = true;
+        client->connections -= client->connections > 0;
         break;
     case LOST:
-        client->lost = true;
+        client->connections -= client->connections > 0;
         if (!client->told)
             client->due = dt_pmix_now() + WORD_MS;
-        dt_pmix_again_recount(pmix);
+        /* of one that had two connections PMIx has counted two losses */
+        if (client->lost) {
+            dt_pmix_again_count(pmix);
+        } else {
+            client->lost = true;
+            dt_pmix_again_recount(pmix);
+        }
         break;
     }
 }
@@ -118,8 +130,7 @@ static void tell(struct dt_pmix *pmix, size_t rank, enum dt_mesh_end how,
         return;
     client->told = true;
     client->due = dt_pmix_now() + LOSS_MS;
-    /* it was to come back, and ended before anybody knew */
-    client->settled = before->ended;
+    client->known = before->ended;
     client->again = DT_AGAIN_NONE;
     dt_mesh_rank_ended(pmix->mesh, rank, &state);
 }
@@ -149,16 +160,54 @@ static bool silent(const struct dt_pmix_client *client)
     return !client->connected || client->finalized || client->lost;
 }
 
+/* May a rank of this node wait for others? */
+static bool any_waits(const struct dt_pmix *pmix)
+{
+    const struct dt_map_entry *local = pmix->job.local;
+    bool any = false;
+    for (size_t i = 0; i < local->nranks; i++) {
+        const struct dt_pmix_client *client = &pmix->clients[local->ranks[i]];
+        any |= client->connected && !client->finalized && !client->lost &&
+               !client->told;
+    }
+    return any;
+}
+
+/* Have PMIx neither expect the rank nor count it. */
+static void take_out(struct dt_pmix *pmix, size_t rank)
+{
+    pmix_proc_t proc;
+    PMIX_LOAD_PROCID(&proc, pmix->job.nspace, (pmix_rank_t)rank);
+    PMIx_server_deregister_client(&proc, deregistered, NULL);
+    pmix->clients[rank].lost = true;
+    pmix->clients[rank].connections = 0;
+    dt_pmix_again_count(pmix);
+}
+
 static void settle(struct dt_pmix *pmix, size_t rank)
 {
     struct dt_pmix_client *client = &pmix->clients[rank];
-    pmix_proc_t proc;
-    PMIX_LOAD_PROCID(&proc, pmix->job.nspace, (pmix_rank_t)rank);
     client->settled = true;
-    if (!client->finalized && !client->lost)
-        PMIx_server_deregister_client(&proc, deregistered, NULL);
+    client->due = dt_pmix_now() + STAND_IN_MS;
+    /* of one that has finalized PMIx sees the end, but goes on to count it */
+    if (!client->lost && (client->finalized || !any_waits(pmix) ||
+                          !dt_pmix_standin_start(pmix, rank)))
+        take_out(pmix, rank);
+    if (client->known)
+        return;
     dt_pmix_modex_forget(pmix, rank);
     dt_pmix_news_end(pmix, rank);
+}
+
+/* Is the stand-in's work done, or will it never be? */
+static void relieve(struct dt_pmix *pmix, size_t rank, int64_t now)
+{
+    const struct dt_pmix_client *client = &pmix->clients[rank];
+    if (!client->stand_in || (!client->lost && now < client->due))
+        return;
+    dt_pmix_standin_end(pmix, rank);
+    if (!client->lost)
+        take_out(pmix, rank);
 }
 
 void dt_pmix_clients_settle(struct dt_pmix *pmix)
@@ -174,6 +223,7 @@ void dt_pmix_clients_settle(struct dt_pmix *pmix)
         if (client->told && !client->settled &&
             (silent(client) || now >= client->due))
             settle(pmix, rank);
+        relieve(pmix, rank, now);
     }
 }
 
@@ -183,12 +233,23 @@ int64_t dt_pmix_clients_due(const struct dt_pmix *pmix)
     int64_t due = DT_NEVER;
     for (size_t i = 0; i < local->nranks; i++) {
         const struct dt_pmix_client *client = &pmix->clients[local->ranks[i]];
-        bool waits = client->told ? !client->settled
+        bool waits = client->told ? !client->settled || client->stand_in
                                   : client->lost && !client->finalized;
         if (waits && client->due < due)
             due = client->due;
     }
     return due;
+}
+
+void dt_pmix_clients_close(struct dt_pmix *pmix)
+{
+    const struct dt_map_entry *local = pmix->job.local;
+    for (size_t i = 0; i < local->nranks; i++) {
+        pmix_proc_t proc;
+        PMIX_LOAD_PROCID(&proc, pmix->job.nspace, local->ranks[i]);
+        dt_pmix_standin_end(pmix, local->ranks[i]);
+        PMIx_server_deregister_client(&proc, deregistered, NULL);
+    }
 }
 
 size_t dt_pmix_clients_count(const struct dt_pmix *pmix)

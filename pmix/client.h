@@ -9,7 +9,8 @@
  * they are (news.h), the ranks are. A rank that ended without PMIx_Finalize is
  * taken out of PMIx's books, so that nothing waits for it any more; but only
  * once PMIx has seen the break, or fences that wait for the rank would never
- * learn of it. After that it may come back, see again.h. */
+ * learn of it: where there is none to be seen, one is made, standin.h. After
+ * that it may come back, see again.h. */
 #ifndef DT_PMIX_CLIENT_H
 #define DT_PMIX_CLIENT_H
 
@@ -18,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "mesh/mesh.h"
 
@@ -27,19 +29,24 @@ struct dt_pmix;
 enum dt_pmix_again {
     DT_AGAIN_NONE,
     DT_AGAIN_FORGET, /* PMIx forgets the old one */
-    DT_AGAIN_COUNT,  /* PMIx counts it among the ranks of this node again */
-    DT_AGAIN_EXPECT, /* PMIx is told to expect it */
+    DT_AGAIN_EXPECT, /* PMIx is told to count and to expect the new one */
     DT_AGAIN_READY,  /* it may start */
     DT_AGAIN_FAILED,
 };
 
 struct dt_pmix_client {
     bool connected, finalized;
-    bool lost;    /* its connection broke */
-    bool told;    /* all nodes have been told of its end */
-    bool settled; /* and the ranks of this one */
-    int64_t due;  /* when not to wait any longer: once lost for the launcher's
-                   * word, once told for PMIx to see the break */
+    /* that PMIx has of it: more than one with a stand-in, and left over while
+     * a child of it keeps one open */
+    size_t connections;
+    bool lost;      /* its connection broke: PMIx does not count it any more */
+    bool told;      /* all nodes have been told of its end */
+    bool known;     /* as they had been before: it did not come back */
+    bool settled;   /* and the ranks of this one */
+    pid_t stand_in; /* settled, but PMIx is still to see it; 0: none */
+    int64_t due;    /* when not to wait any longer: once lost for the
+                     * launcher's word, once told for PMIx to see the break,
+                     * once settled for the stand-in */
     enum dt_pmix_again again;
     pmix_status_t refusal; /* of PMIx, once FAILED */
 };
@@ -59,6 +66,9 @@ void dt_pmix_clients_settle(struct dt_pmix *pmix);
 
 /* When the next is due, of the clock of dt_pmix_now, or DT_NEVER. */
 int64_t dt_pmix_clients_due(const struct dt_pmix *pmix);
+
+/* Have PMIx do what it does at the end of each rank. */
+void dt_pmix_clients_close(struct dt_pmix *pmix);
 
 /* How many ranks of this node PMIx counts: all but the lost. */
 size_t dt_pmix_clients_count(const struct dt_pmix *pmix);

@@ -35,6 +35,7 @@ enum dt_pmix_tell {
 
 struct dt_pmix {
     struct dt_pmix_launcher launcher;
+    char *const *stand_in;
     struct dt_pmix_queue queue;
     struct dt_pmix_job job;
     struct dt_mesh *mesh;
@@ -44,7 +45,7 @@ struct dt_pmix {
     struct dt_pmix_store store;
     struct dt_pmix_watchdog watchdog;
     struct dt_pmix_exchange *exchanges; /* that wait for other nodes */
-    size_t counting;     /* calls of PMIx that set its count, again.c */
+    size_t counting;     /* how many set PMIx's count now, again.c */
     size_t contexts;     /* groups that ranks of this node were in */
     size_t loss_handler; /* of PMIx's event "connection lost" */
 };

@@ -25,6 +25,7 @@
 #include "meeting.h"
 #include "pulse.h"
 #include "server.h"
+#include "standin.h"
 
 #define PLUGIN        STDIN_FILENO
 #define GRACE_MS      2000
@@ -297,6 +298,8 @@ static dt_result_t open_server(struct daemon *daemon, struct dt_error *err)
              (unsigned)step->step);
     snprintf(jobid, sizeof(jobid), "%u.%u", (unsigned)step->job,
              (unsigned)step->step);
+    static char *const stand_in[] = {(char *)"/proc/self/exe",
+                                     (char *)"--stand-in", NULL};
     const struct dt_pmix_config config = {
         .nspace = name,
         .jobid = jobid,
@@ -310,6 +313,7 @@ static dt_result_t open_server(struct daemon *daemon, struct dt_error *err)
                      .abort = on_abort,
                      .send = step->nodes > 1 ? on_send : NULL,
                      .node_lost = on_node_lost},
+        .stand_in = stand_in,
     };
     const struct dt_net_host host = {daemon, on_received, on_gone, on_refused};
     dt_result_t rc = dt_pmix_open(&daemon->pmix, &config, err);
@@ -475,6 +479,8 @@ int main(int argc, char **argv)
 {
     if (argc == 1)
         return serve_plugin();
+    if (!strcmp(argv[1], "--stand-in") && argc == 2)
+        dt_pmix_stand_in();
     if (!strcmp(argv[1], "--meet"))
         return dt_meeting_run(argc - 2, argv + 2);
     if (!strcmp(argv[1], "--clean") && argc == 3)

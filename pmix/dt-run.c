@@ -17,9 +17,12 @@
 #include "label.h"
 #include "ranks.h"
 #include "server.h"
+#include "standin.h"
 
-#define EXIT_USAGE    64
-#define EXIT_OWN      70 /* dt-run itself failed */
+#define EXIT_USAGE 64
+#define EXIT_OWN   70 /* dt-run itself failed */
+/* not for people */
+#define STAND_IN      "--stand-in"
 #define EXIT_TIME     124
 #define EXIT_CANNOT   126
 #define EXIT_MISSING  127
@@ -378,6 +381,8 @@ static dt_result_t open_server(struct run *run, const char *name,
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory to start");
     }
     snprintf(jobid, sizeof(jobid), "dt-run.%ld", (long)getpid());
+    static char *const stand_in[] = {(char *)"/proc/self/exe", (char *)STAND_IN,
+                                     NULL};
     const struct dt_pmix_config config = {
         .nspace = name,
         .jobid = jobid,
@@ -386,6 +391,7 @@ static dt_result_t open_server(struct run *run, const char *name,
         .map = run->map,
         .oversubscribed = run->options.ranks > run->options.cores,
         .launcher = {.arg = run, .abort = on_abort},
+        .stand_in = stand_in,
     };
     rc = dt_pmix_open(&run->pmix, &config, err);
     free(command);
@@ -424,6 +430,8 @@ int main(int argc, char **argv)
 {
     struct run run = {.signals = -1};
     struct dt_error err;
+    if (argc == 2 && !strcmp(argv[1], STAND_IN))
+        dt_pmix_stand_in();
     int code = parse(&run.options, argc, argv);
     if (code >= 0)
         return code;

@@ -176,6 +176,18 @@ static void tell_alert(pmix_status_t code, const pmix_proc_t *source,
     dt_pmix_info_free(&all);
 }
 
+/* Of several that it loses at once PMIx tells by one event: the first is its
+ * source, the others are attributes. */
+static void tell_lost(const pmix_proc_t *source, const pmix_info_t *info,
+                      size_t ninfo)
+{
+    dt_pmix_lost(source);
+    for (size_t i = 0; i < ninfo; i++)
+        if (PMIX_CHECK_KEY(&info[i], PMIX_PROCID) &&
+            info[i].value.type == PMIX_PROC)
+            dt_pmix_lost(info[i].value.data.proc);
+}
+
 static void on_event(size_t handler, pmix_status_t status,
                      const pmix_proc_t *source, pmix_info_t info[],
                      size_t ninfo, pmix_info_t results[], size_t nresults,
@@ -183,7 +195,7 @@ static void on_event(size_t handler, pmix_status_t status,
 {
     (void)handler, (void)results, (void)nresults;
     if (status == PMIX_ERR_LOST_CONNECTION)
-        dt_pmix_lost(source);
+        tell_lost(source, info, ninfo);
     else
         tell_alert(status, source, info, ninfo);
     if (cbfunc)

@@ -9,11 +9,6 @@
 #include "core.h"
 #include "info.h"
 
-/* The loss of a rank may have completed an operation, and PMIx tells of the
- * loss only when it comes back to its event loop, by a timer: later than what
- * it is asked meanwhile. Asked so often it has come back. */
-#define ROUNDS 3
-
 /* What PMIx noticed while it collected the ranks of this node. */
 static pmix_status_t local_status(const struct dt_pmix_exchange *exchange)
 {
@@ -148,7 +143,7 @@ static void post_exchange(pmix_status_t status, void *arg);
 static void run_exchange(struct dt_pmix *pmix, struct dt_pmix_call *call)
 {
     struct dt_pmix_exchange *self = (struct dt_pmix_exchange *)call;
-    if (++self->rounds < ROUNDS) {
+    if (++self->rounds < DT_ROUNDS) {
         dt_pmix_in_library(post_exchange, self);
         return;
     }

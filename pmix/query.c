@@ -92,6 +92,20 @@ static bool is_of_other_job(const struct dt_pmix_job *job,
            strcmp(value->data.string, job->nspace) != 0;
 }
 
+static pmix_status_t add_life(const struct dt_pmix *pmix, const char *key,
+                              const pmix_query_t *query,
+                              struct dt_pmix_infos *to)
+{
+    const pmix_value_t *value =
+        dt_pmix_info_find(query->qualifiers, query->nqual, PMIX_RANK);
+    if (!value || value->type != PMIX_PROC_RANK ||
+        value->data.rank >= pmix->job.size)
+        return PMIX_ERR_NOT_FOUND;
+    dt_pmix_info_add_uint32(
+        to, key, dt_mesh_rank(pmix->mesh, value->data.rank)->incarnation);
+    return PMIX_SUCCESS;
+}
+
 static pmix_status_t answer(const struct dt_pmix *pmix, const char *key,
                             const pmix_query_t *query, struct dt_pmix_infos *to)
 {
@@ -99,14 +113,17 @@ static pmix_status_t answer(const struct dt_pmix *pmix, const char *key,
     const bool other = is_of_other_job(&pmix->job, query);
     const bool local = strcmp(key, PMIX_QUERY_LOCAL_PROC_TABLE) == 0;
     const bool table = local || strcmp(key, PMIX_QUERY_PROC_TABLE) == 0;
+    const bool life = strcmp(key, PMIX_REINCARNATION) == 0;
     if (strcmp(key, PMIX_QUERY_NAMESPACES) == 0)
         dt_pmix_info_add(to, key, pmix->job.nspace, PMIX_STRING);
     else if (strcmp(key, PMIX_QUERY_SPAWN_SUPPORT) == 0)
         dt_pmix_info_add(to, key, "", PMIX_STRING);
-    else if (!table && strcmp(key, PMIX_QUERY_JOB_STATUS) != 0)
+    else if (!table && !life && strcmp(key, PMIX_QUERY_JOB_STATUS) != 0)
         return PMIX_ERR_NOT_SUPPORTED;
     else if (other)
         return PMIX_ERR_NOT_FOUND;
+    else if (life)
+        return add_life(pmix, key, query, to);
     else if (table)
         add_table(pmix, key, local, to);
     else
@@ -140,7 +157,7 @@ pmix_status_t dt_pmix_query(pmix_proc_t *proc, pmix_query_t *queries,
                             size_t nqueries, pmix_info_cbfunc_t cbfunc,
                             void *cbdata)
 {
-    (void)proc;
+    (void)proc; /* the library itself, whoever asks */
     struct query *self = malloc(sizeof(*self));
     if (self)
         *self = (struct query){.call = {NULL, run_query},

@@ -15,6 +15,10 @@
  *   PMIX_QUERY_LOCAL_PROC_TABLE  host, program, exit code, and state; pid 0.
  *                                LOCAL: those of this node
  *   PMIX_QUERY_SPAWN_SUPPORT     "": there is none
+ *   PMIX_REINCARNATION           uint32_t: how many lives a rank had before
+ * this; with PMIX_RANK, which rank
+ *
+ * Ask with PMIX_QUERY_REFRESH_CACHE, or PMIx may answer what it heard before.
  *
  * PMIX_QUERY_PARTIAL_SUCCESS or PMIX_ERR_NOT_SUPPORTED where something else
  * was asked for, too; PMIX_ERR_NOT_FOUND: of another job. */

@@ -40,6 +40,12 @@ void dt_pmix_queue_run(struct dt_pmix_queue *queue, struct dt_pmix *pmix);
 /* Forget what has not run. After it nothing can be posted. */
 void dt_pmix_queue_close(struct dt_pmix_queue *queue);
 
+/* The loss of a rank may have completed an operation, or changed a count, and
+ * PMIx tells of the loss only when it comes back to its event loop, by a timer:
+ * later than what it is asked meanwhile. Asked so often, by
+ * dt_pmix_in_library, it has come back. */
+#define DT_ROUNDS 3
+
 /* Have fn(PMIX_SUCCESS, arg) run in PMIx's thread. The replies to a lookup and
  * a query have to be made there: PMIx 4.2 does not lock what they touch. */
 void dt_pmix_in_library(pmix_op_cbfunc_t fn, void *arg);

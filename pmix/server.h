@@ -44,6 +44,11 @@ struct dt_pmix_config {
     const char *auth; /* of clients: "munge", "native"; NULL: munge if it
                        * answers */
     struct dt_pmix_launcher launcher;
+    /* A program, by its path, and what it is called with, that calls
+     * dt_pmix_stand_in (standin.h) at once; must outlive the server. NULL:
+     * others of this node may wait for ever for a rank that ends before it
+     * calls PMIx_Init. */
+    char *const *stand_in;
 };
 
 /* Start serving. Changes this process's environment (PMIX_MCA_*), so it comes
@@ -95,8 +100,9 @@ void dt_pmix_stopped(struct dt_pmix *pmix, size_t rank);
 dt_result_t dt_pmix_replace(struct dt_pmix *pmix, size_t rank,
                             struct dt_error *err);
 
-/* Stop serving and free. If PMIx's thread is stuck its part is left to the
- * end of the process. pmix may be NULL. */
+/* Stop serving, when all ranks of this node have ended. What PMIx's own thread
+ * may still look at is left to the end of the process, which should be near.
+ * pmix may be NULL. */
 void dt_pmix_close(struct dt_pmix *pmix);
 
 #endif

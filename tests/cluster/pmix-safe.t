@@ -138,8 +138,7 @@ END
 
     # ---- a stranger's credential for a place that is not his
 
-    # PMIx 4.2 may lock itself up when the rank comes then (BUGS in dt-run(1));
-    # that takes 30 s to see, on nodes of its own.
+    # If it got as far as PMIx 4.2, that would lock itself up when the rank comes.
     sb srun -Q -w n2,n3 -N2 -n4 --gpus-per-node=2 --dt-gpus \
         "$cluster_share/later.sh" "$cluster_share/one" \
         >"$cluster_share/one/said" 2>&1 &
@@ -192,9 +191,7 @@ END
     wait "$attacked"
     attacked=$?
     cp "$cluster_share/one/said" "$said"
-    ok 'the attacked step goes on, or ends and says why' \
-        test "$attacked:$(met)" = 0:4 -o \
-        "$attacked:$(grep -c 'PMIx library has not moved' "$said")" = 137:1
+    is 'the attacked step goes on' "$attacked:$(met)" 0:4
 
     # ---- killed while the others are met
 

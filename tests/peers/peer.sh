@@ -3,7 +3,9 @@
 # peer.sh - what the tests of other people's programs share, to be sourced:
 #   need_command CMD, need_module NAME   or the test says SKIP
 #   peer_up                              a sandbox; sets address, interface
-#   peer SRUN_ARG... CMD ARG...          four tasks on two nodes, with GPUs
+#   peer SRUN_ARG... CMD ARG...          four tasks on two nodes, with GPUs;
+#                                        they meet at dt-pmixd, or at Slurm's
+#                                        own server with --mpi=pmix
 #   free_port                            prints one
 # shellcheck shell=bash
 
@@ -27,8 +29,8 @@ peer_up()
 {
     # shellcheck source=tests/lib/cluster.sh
     . "$top/tests/lib/cluster.sh"
-    # shellcheck disable=SC2119
-    cluster_up
+    echo MpiDefault=none >"$cluster_share/none.conf"
+    cluster_up --conf "$cluster_share/none.conf"
     SB_TIMEOUT=120
     # nodes with a network of their own, or processes that share this host's
     address=$(sb scontrol show node n0 | grep -o 'NodeAddr=[^ ]*')
@@ -39,6 +41,8 @@ peer_up()
     # Open MPI believes that nodes of one machine share memory
     export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self
     export OMPI_MCA_btl_tcp_if_include=$interface
+    # it prefers UCX for MPI_Win, which has none over TCP
+    export OMPI_MCA_osc=^ucx
     export GLOO_SOCKET_IFNAME=$interface
 }
 

@@ -74,6 +74,17 @@ rank 3 goes on"
 is "a rank killed while all others wait for it" \
     "$(run --no-kill -n 4 "$client" die-fence 2>&1)" \
     "dt-run: rank 1: killed by signal 9 (Killed)"
+run --no-kill -n 4 "$client" die-two >"$tmp/out" 2>&1
+is "two ranks are killed at the same time" "$(cat "$tmp/out")" \
+"dt-run: rank 1: killed by signal 9 (Killed)
+dt-run: rank 2: killed by signal 9 (Killed)"
+is "a rank that ends before PMIx_Init, while all others wait for it" \
+    "$(run --no-kill -n 4 "$client" never 2>&1)" "dt-run: rank 1: exit code 3"
+is "a rank that ends before PMIx_Init, before the others come there" \
+    "$(run --no-kill -n 4 "$client" early 2>&1)" "dt-run: rank 1: exit code 3"
+is "a killed rank whose child keeps its connection open" \
+    "$(run --no-kill -n 4 "$client" orphan 2>&1)" \
+    "dt-run: rank 1: killed by signal 9 (Killed)"
 try "a rank that leaves without PMIx_Finalize" --no-kill -n 4 "$client" leave
 try "a rank that ends well" -n 4 "$client" finish
 out=$(run -n 4 "$client" abort 2>&1)
@@ -222,6 +233,32 @@ ok "  and their children, and the directory" eventually empty
 # shellcheck disable=SC2016
 child=$tmp/child run -n 1 sh -c 'setsid sleep 50 & echo $! >"$child"'
 ok "what a rank left running is ended" eventually gone "$(cat "$tmp/child")"
+
+# --- strangers ---------------------------------------------------------------
+
+# What becomes of a connection to the server's port, made by a user.
+cat >"$tmp/call" <<'END'
+exec 3<>"/dev/tcp/127.0.0.1/${PMIX_SERVER_URI4##*:}" || exit
+read -r -t 2 -u 3
+if [ $? -gt 128 ]; then echo open; else echo closed; fi
+END
+is "a connection of this user waits for what he says" \
+    "$(run -n 1 bash "$tmp/call")" open
+if [ "$(id -u)" -eq 0 ]; then
+    chmod 755 "$tmp"
+    # shellcheck disable=SC2016
+    is "another user is hung up on, once and twice, and the ranks meet" \
+        "$(tmp=$tmp client=$client run -n 2 bash -c '
+        if [ "$PMIX_RANK" = 0 ]; then
+            for i in 1 2; do
+                setpriv --reuid 65534 --regid 65534 --clear-groups \
+                    bash "$tmp/call"
+            done
+        fi
+        exec "$client" modex' 2>&1)" $'closed\nclosed'
+else
+    ok "another user is hung up on # SKIP needs root" true
+fi
 
 # --- many -------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pmix-client.h"
@@ -76,6 +77,73 @@ void die_fence(void)
     IS(fence_all(), PMIX_ERR_PROC_ABORTED);
 }
 
+/* Kill a rank whose server, its parent, is stopped and does not reap it. */
+static void kill_rank(uint32_t pid)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    char path[64], state = 0;
+    kill((pid_t)pid, SIGKILL);
+    snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+    while (state != 'Z') {
+        FILE *stat = fopen(path, "r");
+        TRUE(stat && fscanf(stat, "%*d %*s %c", &state) == 1);
+        if (!stat)
+            return;
+        fclose(stat);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* Ranks 1 and 2 are killed while the server does not look. */
+void die_two(void)
+{
+    pmix_proc_t two[2] = {proc_of(0), proc_of(2)};
+    uint32_t pids[2] = {0, 0};
+    listen_to(PMIX_ERR_PROC_ABORTED);
+    put("pid", (uint32_t)getpid());
+    OK(fence(&everybody, 1, true));
+    if (self.rank == 0) {
+        OK(get(1, "pid", &pids[0]));
+        OK(get(2, "pid", &pids[1]));
+        kill(getppid(), SIGSTOP);
+        kill_rank(pids[0]);
+        kill_rank(pids[1]);
+        kill(getppid(), SIGCONT);
+    } else if (self.rank < 3) {
+        pause();
+    }
+    wait_for(&heard, 1);
+    if (self.rank == 0)
+        IS(fence(two, 2, false), PMIX_ERR_PROC_ABORTED);
+    wait_for(&heard, 2);
+    IS(fence_all(), PMIX_ERR_PROC_ABORTED);
+}
+
+/* Rank 1, here only its process, ends before PMIx knows it. */
+void absent(void)
+{
+    TRUE(fence_all() != PMIX_SUCCESS);
+    IS(fence_all(), PMIX_ERR_PROC_ABORTED);
+}
+
+/* Rank 1 is killed, but a child of it keeps the connection open. */
+void orphan(void)
+{
+    OK(fence_all());
+    if (self.rank == 1) {
+        const struct timespec pause = {.tv_nsec = 10000000};
+        pid_t server = getppid();
+        if (fork() == 0) {
+            while (kill(server, 0) == 0)
+                nanosleep(&pause, NULL);
+            _exit(0);
+        }
+        raise(SIGKILL);
+    }
+    TRUE(fence_all() != PMIX_SUCCESS);
+    IS(fence_all(), PMIX_ERR_PROC_ABORTED);
+}
+
 /* Rank 1 leaves as if all was well, without PMIx_Finalize. */
 void leave(void)
 {
@@ -98,6 +166,7 @@ void finish(void)
     }
     wait_for(&heard, 1);
     TRUE(atomic_load(&heard_of) == 1);
+    IS(fence_all(), PMIX_ERR_PROC_ABORTED);
 }
 
 /* A rank tells the others something of its own. */

@@ -313,11 +313,21 @@ static const struct {
              {"die-root", die_root},     {"rejoin", rejoin},
              {"heartbeat", heartbeat},   {"table", table},
              {"refusals", refusals},     {"cleanup", cleanup},
-             {"terminate", terminate}};
+             {"terminate", terminate},   {"die-two", die_two},
+             {"never", absent},          {"early", absent},
+             {"orphan", orphan}};
 
 int main(int argc, char **argv)
 {
     pmix_value_t value;
+    const char *rank = getenv("PMIX_RANK");
+    bool first = rank && !strcmp(rank, "1");
+    if (argc == 2 && first && !strcmp(argv[1], "early"))
+        return 3;
+    if (argc == 2 && first && !strcmp(argv[1], "never")) {
+        sleep(1); /* until the others wait for it */
+        return 3;
+    }
     int rc = PMIx_Init(&self, NULL, 0);
     if (rc != PMIX_SUCCESS) {
         fprintf(stderr, "PMIx_Init: %s\n", PMIx_Error_string(rc));

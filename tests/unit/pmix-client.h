@@ -42,7 +42,8 @@ void listen_to(pmix_status_t code);
 /* Modes. */
 void values(void), local(void), board(void), die_board(void), die_root(void);
 void die(void), die_fence(void), leave(void), finish(void), notify(void);
-void events(void), rejoin(void), heartbeat(void);
+void events(void), rejoin(void), heartbeat(void), die_two(void);
+void absent(void), orphan(void);
 void table(void), refusals(void), cleanup(void), terminate(void);
 
 #endif

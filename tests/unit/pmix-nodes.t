@@ -65,6 +65,12 @@ rank 2 goes on
 rank 3 goes on"
         is "$shape: a rank killed while all others wait for it" \
             "$(run $shape "$client" die-fence 2>&1; echo $?)" 137
+        is "$shape: a rank that ends before PMIx_Init" \
+            "$(run $shape "$client" never 2>&1; echo $?)" 3
+        is "$shape: a rank that ends before the others come to PMIx_Init" \
+            "$(run $shape "$client" early 2>&1; echo $?)" 3
+        is "$shape: a killed rank whose child keeps its connection open" \
+            "$(run $shape "$client" orphan 2>&1; echo $?)" 137
         try "$shape: a rank that leaves without PMIx_Finalize" \
             $shape "$client" leave
         try "$shape: a rank that ends well" $shape "$client" finish

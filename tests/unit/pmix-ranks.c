@@ -289,6 +289,8 @@ static void absent(void)
         put("seen", 1);
     else
         OK(get(size - 1, "seen", 20, &number));
+    /* nobody leaves before all have got what they want */
+    OK(PMIx_Connect(&everybody, 1, NULL, 0));
 }
 
 /* --- losses -------------------------------------------------------------- */
@@ -328,6 +330,30 @@ static void node_dies(void)
     printf("rank %u goes on\n", self.rank);
 }
 
+/* How often this rank has been there before, by what its server says. */
+static uint32_t ask_life(void)
+{
+    pmix_query_t query;
+    pmix_info_t *info = NULL;
+    size_t ninfo = 0;
+    const bool yes = true;
+    uint32_t number = UINT32_MAX;
+    int rc;
+    PMIX_QUERY_CONSTRUCT(&query);
+    PMIX_ARGV_APPEND(rc, query.keys, PMIX_REINCARNATION);
+    PMIX_QUERY_QUALIFIERS_CREATE(&query, 2);
+    PMIX_INFO_LOAD(&query.qualifiers[0], PMIX_QUERY_REFRESH_CACHE, &yes,
+                   PMIX_BOOL);
+    PMIX_INFO_LOAD(&query.qualifiers[1], PMIX_RANK, &self.rank, PMIX_PROC_RANK);
+    rc = PMIx_Query_info(&query, 1, &info, &ninfo);
+    OK(rc);
+    if (rc == PMIX_SUCCESS && ninfo == 1 && info->value.type == PMIX_UINT32)
+        number = info->value.data.uint32;
+    PMIX_INFO_FREE(info, ninfo);
+    PMIX_QUERY_DESTRUCT(&query);
+    return number;
+}
+
 /* Rank 1 dies and comes back, number_given times, and all exchange new data
  * with it each time. Its node waits with that until rank 0 says that all have
  * seen that it was gone. */
@@ -341,6 +367,7 @@ static void replace(void)
         if (r != 1)
             living[nliving++] = proc_of(r);
     listen_to_all();
+    TRUE(ask_life() == life);
     for (uint32_t round = life; round <= number_given && !wrong; round++) {
         if (self.rank != 1)
             wait_until(&heard.joined[1], round);
