@@ -3,8 +3,13 @@
 /* exchange.c - one collective operation of ranks. */
 #include "exchange.h"
 
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core.h"
 #include "info.h"
@@ -138,15 +143,66 @@ static void combine(struct dt_pmix *pmix, struct dt_pmix_exchange *self,
     free(part);
 }
 
-static void post_exchange(pmix_status_t status, void *arg);
+/* --- who is gone --------------------------------------------------------- */
+
+/* Does PMIx's thread sleep in its event loop? Then it has told us of all the
+ * losses that it has seen: it does so by a timer, that is, after it may have
+ * completed a fence without the rank that it lost. */
+static bool is_idle(pid_t thread)
+{
+    char path[64], text[16] = "";
+    snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)thread);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (n <= 0 || !isdigit((unsigned char)*text)) /* "running" */
+        return false;
+    long number = strtol(text, NULL, 10);
+#ifdef SYS_epoll_wait
+    if (number == SYS_epoll_wait)
+        return true;
+#endif
+    return number == SYS_epoll_pwait;
+}
+
+static void post_exchange(struct dt_pmix_exchange *self)
+{
+    char *data = self->data;
+    if (dt_pmix_post(&self->call) != PMIX_SUCCESS)
+        free(data);
+}
+
+/* In PMIx's thread. */
+static void passed(pmix_status_t status, void *arg)
+{
+    struct dt_pmix_exchange *self = arg;
+    (void)status;
+    self->thread = gettid();
+    post_exchange(self);
+}
+
+/* Hear of all losses before this operation is judged. False: not yet, it comes
+ * again. Where the kernel does not tell what the thread does, going through it
+ * that often must do. */
+static bool has_heard(struct dt_pmix_exchange *self)
+{
+    if (self->heard)
+        return true;
+    self->heard = is_idle(self->thread) || ++self->rounds == DT_ROUNDS;
+    if (self->heard)
+        post_exchange(self); /* behind what it has told us by then */
+    else
+        dt_pmix_in_library(passed, self);
+    return false;
+}
 
 static void run_exchange(struct dt_pmix *pmix, struct dt_pmix_call *call)
 {
     struct dt_pmix_exchange *self = (struct dt_pmix_exchange *)call;
-    if (++self->rounds < DT_ROUNDS) {
-        dt_pmix_in_library(post_exchange, self);
+    if (!has_heard(self))
         return;
-    }
     uint32_t *ranks = NULL;
     size_t nranks = 0;
     pmix_status_t status = expand(&pmix->job, self, &ranks, &nranks);
@@ -162,21 +218,12 @@ static void run_exchange(struct dt_pmix *pmix, struct dt_pmix_call *call)
     free(ranks);
 }
 
-static void post_exchange(pmix_status_t status, void *arg)
-{
-    struct dt_pmix_exchange *self = arg;
-    (void)status;
-    char *data = self->data;
-    if (dt_pmix_post(&self->call) != PMIX_SUCCESS)
-        free(data);
-}
-
 pmix_status_t dt_pmix_exchange_start(struct dt_pmix_exchange *exchange)
 {
     if (!exchange)
         return PMIX_ERR_NOMEM;
     exchange->call.run = run_exchange;
-    dt_pmix_in_library(post_exchange, exchange);
+    dt_pmix_in_library(passed, exchange);
     return PMIX_SUCCESS;
 }
 

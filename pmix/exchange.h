@@ -8,6 +8,9 @@
 
 #include <stdint.h>
 
+#include <stdbool.h>
+#include <sys/types.h>
+
 #include "queue.h"
 
 /* "what" of dt_mesh_collect. */
@@ -39,6 +42,8 @@ struct dt_pmix_exchange {
     void (*done)(struct dt_pmix *pmix, struct dt_pmix_exchange *exchange,
                  pmix_status_t status);
     unsigned rounds; /* ours, from here on */
+    bool heard;
+    pid_t thread; /* PMIx's */
     struct dt_pmix *pmix;
     struct dt_pmix_exchange *next, **link;
 };

@@ -20,7 +20,9 @@
 #include <unistd.h>
 
 /* Rounds of looking for what is left of the job, 20 ms apart: asked to leave
- * in the first, killed from this one on, given up after the last. */
+ * before the first of these, killed from the second on, given up after the
+ * last. */
+#define ROUND_WAIT 2
 #define ROUND_KILL 50
 #define ROUND_LAST 200
 
@@ -70,14 +72,22 @@ static size_t signal_job(const char *mark, int sig)
     return count;
 }
 
+/* A process that is just being started as another program has no environment
+ * for a moment: so nobody is left when that is seen twice. */
 static void end_job(const char *mark)
 {
-    const struct timespec pause = {.tv_nsec = 20000000};
+    const struct timespec pause = {.tv_nsec = 20000000},
+                          moment = {.tv_nsec = 2000000};
+    bool gone = false;
     for (int round = 0; round < ROUND_LAST; round++) {
-        int sig = round == 0 ? SIGTERM : round < ROUND_KILL ? 0 : SIGKILL;
-        if (signal_job(mark, sig) == 0)
+        int sig = round < ROUND_WAIT   ? SIGTERM
+                  : round < ROUND_KILL ? 0
+                                       : SIGKILL;
+        bool before = gone;
+        gone = signal_job(mark, sig) == 0;
+        if (gone && before)
             return;
-        nanosleep(&pause, NULL);
+        nanosleep(gone ? &moment : &pause, NULL);
     }
 }
 

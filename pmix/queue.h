@@ -44,7 +44,7 @@ void dt_pmix_queue_close(struct dt_pmix_queue *queue);
  * PMIx tells of the loss only when it comes back to its event loop, by a timer:
  * later than what it is asked meanwhile. Asked so often, by
  * dt_pmix_in_library, it has come back. */
-#define DT_ROUNDS 3
+#define DT_ROUNDS 10
 
 /* Have fn(PMIX_SUCCESS, arg) run in PMIx's thread. The replies to a lookup and
  * a query have to be made there: PMIx 4.2 does not lock what they touch. */

@@ -306,7 +306,7 @@ static void one_thing(struct world *world)
         break;
     default:
         world->now += (int64_t)next(world, 16);
-        check(dt_mesh_turn(world->mesh, world->now) > world->now);
+        check(dt_mesh_turn(world->mesh, world->now) >= world->now);
     }
 }
 

@@ -131,6 +131,7 @@ void board(void)
         OK(PMIx_Unpublish(two, NULL, 0));
     OK(fence_all());
     IS(lookup("board", "late", 0), PMIX_ERR_NOT_FOUND);
+    OK(fence_all()); /* the board goes with the first node */
 }
 
 static void never(pmix_status_t status, pmix_pdata_t data[], size_t ndata,

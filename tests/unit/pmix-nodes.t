@@ -48,7 +48,8 @@ try "  but not for longer than it wants to" 2 4 "$ranks" patience
 try "a fence does not wait for longer than it wants to" 3 3 "$ranks" absent
 out=$(run 3 6 "$client" abort 2>&1)
 is "PMIx_Abort: exit code" "$?" 7
-is "PMIx_Abort: all nodes are told" "$(sort <<<"$out")" \
+# PMIx's library may complain that it cannot answer who is gone by then
+is "PMIx_Abort: all nodes are told" "$(grep -v 'PMIX ERROR' <<<"$out" | sort)" \
 "node 0: rank 2 aborts with code 7: enough is enough
 node 1: rank 2 aborts with code 7: enough is enough
 node 2: rank 2 aborts with code 7: enough is enough"
