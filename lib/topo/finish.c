@@ -49,6 +49,17 @@ static dt_result_t check(const dt_topo_t *topo, struct dt_error *err)
     return DT_SUCCESS;
 }
 
+/* More memory than any machine has is a broken number: nobody knows. */
+static void doubt_memory(dt_topo_t *topo)
+{
+    for (uint32_t i = 0; i < topo->nnumas; i++)
+        if (topo->numa[i].memory > DT_TOPO_MAX_MEMORY)
+            topo->numa[i].memory = 0;
+    for (uint32_t i = 0; i < topo->ngpus; i++)
+        if (topo->gpu[i].memory > DT_TOPO_MAX_MEMORY)
+            topo->gpu[i].memory = 0;
+}
+
 /* ---- the order of devices ---- */
 
 /* By value of the bus id; those without one last. */
@@ -367,6 +378,7 @@ dt_result_t dt_topo_finish(dt_topo_t *topo, struct dt_error *err)
         rc = reorder(topo, err);
     if (rc != DT_SUCCESS)
         return rc;
+    doubt_memory(topo);
     number_cpus(topo);
     number_cores(topo);
     locate(topo);

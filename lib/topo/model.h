@@ -8,7 +8,8 @@
 #include "base/error.h"
 #include "dt_topo.h"
 
-#define DT_TOPO_NO_CORE UINT16_MAX /* the source does not say */
+#define DT_TOPO_NO_CORE    UINT16_MAX        /* the source does not say */
+#define DT_TOPO_MAX_MEMORY (UINT64_MAX / 16) /* bytes; more is a mistake */
 
 /* The next element with every field "unknown", or NULL with err set when the
  * topology is full. All GPUs and NICs come before the first path is set. */
@@ -40,7 +41,8 @@ void dt_topo_text(char *field, size_t size, const char *text);
  * - paths still UNKNOWN from the switch tree (same switch PIX, same tree below
  *   a host bridge PXB, same host bridge PHB), then from localities (NODE in
  *   one NUMA node or with equal cpus, else SYS); UNKNOWN only if neither
- *   says. Asymmetric paths take the worse, asymmetric links the fewer.
+ *   says. Asymmetric paths take the worse, asymmetric links the fewer;
+ * - more memory than DT_TOPO_MAX_MEMORY is unknown.
  * CORRUPT: indices out of range, a tree with a cycle. */
 dt_result_t dt_topo_finish(dt_topo_t *topo, struct dt_error *err);
 

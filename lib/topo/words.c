@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "topo/model.h"
+
 dt_result_t dt_word_bad(const struct dt_words *w, const char *key,
                         const char *value, const char *expected)
 {
@@ -135,7 +137,7 @@ dt_result_t dt_word_bytes(const struct dt_words *w, const struct dt_word *word,
     memcpy(plain.key, word->key, sizeof(plain.key));
     uint64_t value;
     dt_result_t rc =
-        dt_word_number(w, &plain, UINT64_MAX / 16 >> shift, &value);
+        dt_word_number(w, &plain, DT_TOPO_MAX_MEMORY >> shift, &value);
     if (rc == DT_SUCCESS)
         *field = value << shift;
     return rc;

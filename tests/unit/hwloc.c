@@ -231,6 +231,23 @@ static void gpu_memory(void)
     dt_topo_destroy(topo);
 }
 
+/* What is printed is read again, so what cannot be read is not printed. */
+static void broken_memory(void)
+{
+    dt_topo_t *topo = expect(
+        V2(OBJECT("NUMANode",
+                  "os_index='0' cpuset='0x1' "
+                  "local_memory='18446744073709551615'",
+                  "") CPUS HOST("03-03", NVIDIA("03:00.0", "0",
+                                                INFO("CUDAGlobalMemorySize",
+                                                     "18014398509481983"))),
+           ""),
+        "a machine with 16 EiB of memory");
+    ok(topo->numa[0].memory == 0 && topo->gpu[0].memory == 0,
+       "has an unknown amount");
+    dt_topo_destroy(topo);
+}
+
 static void which_gpus(void)
 {
     dt_topo_t *topo = expect(
@@ -591,6 +608,7 @@ int main(void)
     version_2();
     version_1();
     gpu_memory();
+    broken_memory();
     which_gpus();
     partitions();
     other_nics();
