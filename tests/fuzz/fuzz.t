@@ -3,8 +3,9 @@
 # Copyright (c) 2026 the slurm-dt developers
 # fuzz.t - the readers of topologies, and those of messages between daemons,
 # take any bytes: each target for $DT_FUZZ_SECONDS (60), by libFuzzer with ASan
-# and UBSan. $DT_FUZZ_TARGETS may name fewer of them, $DT_TOPOLOGIES a folder
-# with more topologies to begin from.
+# and UBSan. $DT_FUZZ_SEED (1) chooses the inputs: the same on each run, as far
+# as it gets; 0 is others on each. $DT_FUZZ_TARGETS may name fewer targets,
+# $DT_TOPOLOGIES a folder with more topologies to begin from.
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/lib/tap.sh
@@ -188,14 +189,15 @@ corpus() # TARGET; all samples there are, for libFuzzer to choose from
         while IFS= read -r file; do
             n=$((n + 1))
             cp "$file" "$tmp/$1.corpus/$n"
-        done < <(find "$from" -type f -size -64k)
+        done < <(find "$from" -type f -size -64k | sort)
     done
 }
 
 fuzz() # TARGET
 {
     timeout $((seconds + 120)) "$tmp/$1" -max_total_time="$seconds" \
-        -max_len=65536 -timeout=10 -rss_limit_mb=2048 -dict="$tmp/$1.dict" \
+        -seed="${DT_FUZZ_SEED:-1}" -max_len=65536 -timeout=10 \
+        -rss_limit_mb=2048 -dict="$tmp/$1.dict" \
         -artifact_prefix="$tmp/$1.bad-" "$tmp/$1.corpus" >"$tmp/$1.log" 2>&1
     echo $? >"$tmp/$1.rc"
 }

@@ -260,7 +260,7 @@ head_start()
 # Wait until all nodes are idle.
 head_wait()
 {
-    local end=$((SECONDS + 15 + nodes / 4)) idle=0
+    local end=$((SECONDS + 30 + nodes / 4)) idle=0
 
     while [ "$SECONDS" -lt "$end" ]; do
         [ ! -s "$dir/run/failed" ] || return 1
