@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/api.h"
+#include "base/deadline.h"
 #include "base/env.h"
 #include "base/notice.h"
 #include "coll/comm.h"
@@ -105,7 +106,13 @@ int dt_num_nodes(void)
 bool dt_should_exit(void)
 {
     dt_notice_arm();
+    dt_deadline_step();
     return world_comm && world_comm->leave;
+}
+
+double dt_time_left(void)
+{
+    return dt_deadline_left();
 }
 
 int dt_restart_count(void)

@@ -194,10 +194,15 @@ dt_result_t dt_test(dt_request_t *request);
 /* Has this job been told to leave? The answer rides with dt_allreduce and
  * dt_barrier on the world, at no message of its own, and is the same on all
  * ranks that have completed the same ones of them: what any rank knew when it
- * started them. Before the first it is false. The first call, or
- * dt_ckpt_open(), arms the notice: SIGTERM (Slurm's preemption, scancel, time
- * limit), unless the program has its own handler, which then stays. Never
- * blocks. */
+ * started them. Before the first it is false.
+ *
+ * A rank knows by SIGTERM (Slurm's preemption, scancel, time limit), unless the
+ * program has its own handler, which then stays; by the file that DT_NOTICE
+ * names, when its first byte is not 0; and by the clock, when dt_time_left is
+ * less than one step, one checkpoint (as far as they have been measured), and a
+ * minute or a tenth of the time there was, whichever is less. The first call,
+ * or dt_ckpt_open(), arms all three. To be called once per step, which is how a
+ * step is measured. Never blocks. */
 bool dt_should_exit(void);
 
 /* How often Slurm has started this job before: 0 on the first run. */
@@ -209,6 +214,11 @@ const char *dt_run_id(void);
 
 /* The exit code that asks the batch script to requeue the job. */
 #define DT_EXIT_REQUEUE 75
+
+/* Seconds until Slurm ends this job, as was planned when it started; 0 when
+ * that has passed, a negative number if there is no limit or nobody knows it.
+ * Never blocks. */
+double dt_time_left(void);
 
 /* ---- checkpoints ----
  *

@@ -14,6 +14,11 @@
 #define DT_ENV_NICS        "DT_NICS"   /* the task's NICs: "mlx5_0,mlx5_1" */
 #define DT_ENV_RUN_ID      "DT_RUN_ID" /* the same after each requeue */
 
+/* plugin -> library: a file of this node's that tells the tasks of the step to
+ * leave; and when the job's time ends, seconds since 1970 */
+#define DT_ENV_NOTICE  "DT_NOTICE"
+#define DT_ENV_JOB_END "DT_JOB_END"
+
 /* plugin in srun -> plugin in slurmstepd, which takes it out again: the
  * CUDA_VISIBLE_DEVICES of the user, which Slurm replaces on the way */
 #define DT_ENV_USER_VISIBLE "DT_USER_VISIBLE_DEVICES"

@@ -1,13 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* notice.c - Slurm tells a task to leave by SIGTERM: preemption, scancel and
- * the time limit all begin with it. */
+ * the time limit all begin with it. Others tell it by a file, which no program
+ * in between can swallow and no child of the task dies of. */
 #include "base/notice.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/deadline.h"
+#include "base/env.h"
+
+#define LOOK_EVERY 100000000 /* ns */
 
 static volatile sig_atomic_t seen; /* a signal handler has no other place */
+static char path[PATH_MAX];        /* of the file; "": none */
+static bool watching;              /* there is a file or an end to look for */
+static _Atomic bool armed;
+static _Atomic int64_t next_look;
 
 static void on_term(int signo)
 {
@@ -15,8 +34,20 @@ static void on_term(int signo)
     seen = 1;
 }
 
+static void find(void)
+{
+    const char *given = getenv(DT_ENV_NOTICE);
+    if (given)
+        snprintf(path, sizeof path, "%s", given);
+    watching = path[0] || dt_deadline_left() >= 0;
+}
+
 void dt_notice_arm(void)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find);
+    armed = true;
+
     struct sigaction old;
     if (sigaction(SIGTERM, NULL, &old) || old.sa_handler != SIG_DFL)
         return;
@@ -27,13 +58,39 @@ void dt_notice_arm(void)
 void dt_notice_disarm(void)
 {
     struct sigaction old;
+    armed = false;
     if (sigaction(SIGTERM, NULL, &old) || old.sa_handler != on_term)
         return;
     struct sigaction sa = {.sa_handler = SIG_DFL};
     sigaction(SIGTERM, &sa, NULL);
 }
 
+/* Opened anew each time, and not mapped: somebody may write it with `echo x >`
+ * or rename another to its place, and a map of a file cut short kills. */
+static bool file_says_so(void)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return false;
+    char byte = 0;
+    ssize_t n = read(fd, &byte, 1);
+    close(fd);
+    return n == 1 && byte;
+}
+
 bool dt_notice_seen(void)
 {
+    if (!armed || seen || !watching)
+        return seen;
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+    int64_t now = ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec;
+    if (now < next_look)
+        return false;
+    next_look = now + LOOK_EVERY;
+    int saved = errno;
+    if (file_says_so() || dt_deadline_near())
+        seen = 1;
+    errno = saved;
     return seen;
 }
