@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* dt.c - the facade: this process's one job, its life and its place in
- * Slurm. The collectives are in coll/coll.c, checkpoints in ckpt/. */
+ * Slurm. The collectives are in coll/, checkpoints in ckpt/. */
 #include "dt.h"
 
 #include <stdio.h>
@@ -11,11 +11,37 @@
 #include "base/deadline.h"
 #include "base/env.h"
 #include "base/notice.h"
-#include "coll/comm.h"
+#include "coll/call.h"
+#include "coll/check.h"
+#include "coll/gpu.h"
+#include "coll/mem.h"
+#include "coll/progress.h"
 
 /* A C API without a handle, as MPI's and NCCL's users expect, needs these. */
 static struct dt_comm *world_comm;
 static bool finalized;
+
+/* Open the world and its communicator, as the environment wants them. */
+static dt_result_t open_job(struct dt_comm **comm, struct dt_error *err)
+{
+    struct dt_world *world;
+    long check;
+    dt_result_t rc = dt_env_long(DT_ENV_CHECK, 0, 0, 1, &check, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_world_open(&world, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    world->check = check;
+    rc = dt_progress_start(world, err);
+    if (rc == DT_SUCCESS)
+        rc =
+            dt_comm_open(world, NULL, world->size, DT_COMM_WORLD, 1, comm, err);
+    if (rc != DT_SUCCESS) {
+        dt_progress_stop(world);
+        dt_world_close(world);
+    }
+    return rc;
+}
 
 dt_result_t dt_init(void)
 {
@@ -26,14 +52,32 @@ dt_result_t dt_init(void)
                          "dt_init: called again%s: once per process",
                          finalized ? " after dt_finalize" : ""),
             &err);
-    struct dt_world *world;
-    dt_result_t rc = dt_world_open(&world, &err);
-    if (rc != DT_SUCCESS)
-        return dt_api_return(rc, &err);
-    rc = dt_comm_open(world, &world_comm, &err);
-    if (rc != DT_SUCCESS)
-        dt_world_close(world);
+    struct dt_comm *comm;
+    dt_result_t rc = open_job(&comm, &err);
+    if (rc == DT_SUCCESS)
+        world_comm = comm;
     return dt_api_return(rc, &err);
+}
+
+/* Complete what is open on all communicators, then meet for the last time. */
+static dt_result_t part(struct dt_world *world, struct dt_error *err)
+{
+    const struct dt_call call = {.kind = DT_CALL_FINALIZE, .comm = world_comm};
+    dt_result_t rc = DT_SUCCESS;
+    /* first, as they have communicators of their own */
+    for (size_t i = 0; rc == DT_SUCCESS && i < DT_COMMS; i++)
+        if (world->comms[i])
+            rc = dt_gpu_leave(world->comms[i], err);
+    for (size_t i = 0; i < DT_COMMS; i++) {
+        struct dt_comm *comm = world->comms[i];
+        while (rc == DT_SUCCESS && comm && comm->active)
+            rc = dt_comm_wait(comm, comm->active, err);
+    }
+    if (rc == DT_SUCCESS && world->check)
+        rc = dt_check(&call, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_call_leave(world_comm, err);
+    return rc;
 }
 
 dt_result_t dt_finalize(void)
@@ -43,22 +87,21 @@ dt_result_t dt_finalize(void)
         return dt_api_return(dt_error_set(&err, DT_ERR_NOT_INITIALIZED,
                                           "dt_finalize: there was no dt_init"),
                              &err);
+    dt_result_t rc = dt_call_no_group(DT_CALL_FINALIZE, &err);
+    if (rc != DT_SUCCESS)
+        return dt_api_return(rc, &err);
     struct dt_world *world = world_comm->world;
-    dt_result_t rc = DT_SUCCESS;
+    dt_progress_stop(world);
     if (world->failure == DT_SUCCESS) { /* else nobody is waited for */
-        while (rc == DT_SUCCESS && world_comm->active)
-            rc = dt_api_return(
-                dt_comm_wait(world_comm, world_comm->active, &err), &err);
-        if (rc == DT_SUCCESS)
-            rc = dt_barrier(world_comm, DT_STREAM_NONE);
+        rc = part(world, &err);
         world->over = rc == DT_SUCCESS;
     }
     dt_notice_disarm();
+    dt_memory_fini(world);
     dt_world_close(world);
-    dt_comm_close(world_comm);
     world_comm = NULL;
     finalized = true;
-    return rc;
+    return dt_api_return(rc, &err);
 }
 
 dt_comm_t dt_comm_world(void)
@@ -66,7 +109,7 @@ dt_comm_t dt_comm_world(void)
     return world_comm;
 }
 
-static const struct dt_world *world(void)
+static struct dt_world *world(void)
 {
     return world_comm ? world_comm->world : NULL;
 }
@@ -83,25 +126,72 @@ int dt_size(void)
 
 int dt_local_rank(void)
 {
-    return world() ? (int)world()->nodes[world()->node].index
+    return world() ? (int)dt_layout_node(&world()->layout)->index
                    : DT_ERR_NOT_INITIALIZED;
 }
 
 int dt_local_size(void)
 {
-    return world() ? (int)world()->nodes[world()->node].size
+    return world() ? (int)dt_layout_node(&world()->layout)->size
                    : DT_ERR_NOT_INITIALIZED;
 }
 
 int dt_node_rank(void)
 {
-    return world() ? (int)world()->node : DT_ERR_NOT_INITIALIZED;
+    return world() ? (int)world()->layout.node : DT_ERR_NOT_INITIALIZED;
 }
 
 int dt_num_nodes(void)
 {
-    return world() ? (int)world()->nnodes : DT_ERR_NOT_INITIALIZED;
+    return world() ? (int)world()->layout.nnodes : DT_ERR_NOT_INITIALIZED;
 }
+
+/* ---- memory ---- */
+
+static dt_result_t outside(const char *call)
+{
+    struct dt_error err;
+    return dt_api_return(
+        dt_error_set(&err, DT_ERR_NOT_INITIALIZED,
+                     "%s: call it between dt_init and dt_finalize", call),
+        &err);
+}
+
+dt_result_t dt_mem_alloc(size_t size, void **ptr)
+{
+    struct dt_error err = {""};
+    if (!world())
+        return outside("dt_mem_alloc");
+    return dt_api_return(dt_memory_alloc(world(), size, ptr, &err), &err);
+}
+
+dt_result_t dt_mem_free(void *ptr)
+{
+    struct dt_error err = {""};
+    if (!ptr)
+        return DT_SUCCESS;
+    if (!world())
+        return outside("dt_mem_free");
+    return dt_api_return(dt_memory_free(world(), ptr, &err), &err);
+}
+
+dt_result_t dt_mem_register(void *ptr, size_t size)
+{
+    struct dt_error err = {""};
+    if (!world())
+        return outside("dt_mem_register");
+    return dt_api_return(dt_memory_register(world(), ptr, size, &err), &err);
+}
+
+dt_result_t dt_mem_deregister(void *ptr)
+{
+    struct dt_error err = {""};
+    if (!world())
+        return outside("dt_mem_deregister");
+    return dt_api_return(dt_memory_deregister(world(), ptr, &err), &err);
+}
+
+/* ---- restart ---- */
 
 bool dt_should_exit(void)
 {

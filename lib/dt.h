@@ -11,7 +11,11 @@
  * a negative DT_ERR_* and a line of text in dt_last_error(). Outputs are
  * written only on success.
  *
- * Threads. One thread at a time may be inside libdt, whichever it is.
+ * Threads. Any thread may call any function. Different threads may use
+ * different communicators at the same time; one communicator, its requests
+ * and its group belong to one thread at a time. dt_init, dt_finalize,
+ * dt_ckpt_open and dt_ckpt_close are called while no other thread of the
+ * program is in libdt; a dt_ckpt_t belongs to one thread at a time.
  *
  * Memory. Buffers belong to the caller. A blocking call borrows them until it
  * returns, an i-call until its request is complete. */
@@ -43,7 +47,8 @@ typedef enum dt_result {
     DT_ERR_IO = -21,
     DT_ERR_NO_SPACE = -22,
     DT_ERR_CORRUPT = -23,
-    DT_ERR_MISMATCH = -24, /* intact, but not of this program */
+    DT_ERR_MISMATCH = -24, /* intact, but not of this program; or ranks that
+                            * disagree about a collective (DT_CHECK) */
     /* this communicator: every later call on it answers the same */
     DT_ERR_PROC_FAILED = -40,
     DT_ERR_TIMED_OUT = -41,
@@ -53,8 +58,8 @@ typedef enum dt_result {
     DT_ERR_SYSTEM = -62,
 } dt_result_t;
 
-/* Element types. The values are part of the ABI. Collectives take I32, I64,
- * BF16, F32 and F64; checkpoints take all. */
+/* Element types. The values are part of the ABI. F8E4M3 and F8E5M2 are those
+ * of "FP8 Formats for Deep Learning" (Micikevicius et al. 2022). */
 typedef enum dt_dtype {
     DT_DTYPE_I8 = 0,
     DT_DTYPE_U8 = 1,
@@ -64,15 +69,19 @@ typedef enum dt_dtype {
     DT_DTYPE_BF16 = 5,
     DT_DTYPE_F32 = 6,
     DT_DTYPE_F64 = 7,
+    DT_DTYPE_F8E4M3 = 8,
+    DT_DTYPE_F8E5M2 = 9,
 } dt_dtype_t;
 
 /* Reductions. AVG is the sum divided by the number of ranks; on integers the
- * quotient is truncated towards zero. */
+ * quotient is truncated towards zero. Types of 8 and 16 bits are added in F32
+ * within a node and rounded once per step between nodes; integers wrap. */
 typedef enum dt_op {
     DT_OP_SUM = 0,
     DT_OP_MIN = 1,
     DT_OP_MAX = 2,
     DT_OP_AVG = 3,
+    DT_OP_PROD = 4,
 } dt_op_t;
 
 typedef struct dt_comm *dt_comm_t;
@@ -128,33 +137,92 @@ int dt_local_size(void);
 int dt_node_rank(void);
 int dt_num_nodes(void);
 
+/* ---- communicators ---- */
+
 /* The communicator of all ranks, NULL outside dt_init .. dt_finalize. */
 dt_comm_t dt_comm_world(void);
+
+/* Make one communicator per color out of the ranks of comm, ordered by key,
+ * then by rank in comm. color is >= 0, or DT_COLOR_NONE: this rank goes into
+ * none, and *newcomm is NULL. Collective over comm, blocks. A rank can be in
+ * 256 communicators at a time. Errors: INVALID_ARG, NO_MEMORY, those of the
+ * collectives. */
+#define DT_COLOR_NONE (-1)
+dt_result_t dt_comm_split(dt_comm_t comm, int color, int key,
+                          dt_comm_t *newcomm);
+
+/* Give a communicator back; not the world. Collective over it: waits for its
+ * open requests, then for all its ranks. NULL is fine. Errors: INVALID_ARG,
+ * NO_MEMORY, MISMATCH: it works on; PROC_FAILED, TIMED_OUT, with everything
+ * given back all the same. */
+dt_result_t dt_comm_destroy(dt_comm_t comm);
+
+/* This rank's place in comm, and how many there are; DT_ERR_NOT_INITIALIZED
+ * for NULL. */
+int dt_comm_rank(dt_comm_t comm);
+int dt_comm_size(dt_comm_t comm);
+
+/* ---- memory ---- */
+
+/* size bytes (> 0) of zeroed memory, aligned to a page, which the other ranks
+ * of the node can read and write in place: collectives on it move each byte
+ * once instead of twice. Not collective; any buffer of any call may lie in it.
+ * Errors: NOT_INITIALIZED, INVALID_ARG, NO_MEMORY, SYSTEM. */
+dt_result_t dt_mem_alloc(size_t size, void **ptr);
+
+/* Give it back, when no request uses it any more. NULL is fine. Memory of
+ * dt_mem_alloc that is left over goes with dt_finalize. Errors: INVALID_ARG
+ * when it did not come from dt_mem_alloc. */
+dt_result_t dt_mem_free(void *ptr);
+
+/* Pin size bytes of the caller's own memory for the network, so that the first
+ * transfer is as fast as the next; to be undone before the memory is freed.
+ * Where no network needs it this does nothing. Errors: NOT_INITIALIZED,
+ * INVALID_ARG (also a range registered already, or not registered), NO_MEMORY
+ * (see ulimit -l), SYSTEM. */
+dt_result_t dt_mem_register(void *ptr, size_t size);
+dt_result_t dt_mem_deregister(void *ptr);
 
 /* ---- collectives ----
  *
  * All ranks of comm call the same collectives in the same order with the same
  * count, dtype, op and root. Counts are elements and may be 0, which returns
  * at once. Buffers overlap wholly where "in place" is said, else not at all.
- * The order of the reduction depends only on the world, the placement and the
- * shape, so the result is bitwise the same on every rank and in every run. MIN
- * and MAX give NaN where an operand is. stream is DT_STREAM_NONE.
+ * The order of the reduction depends only on the communicator, the placement
+ * and the shape, so the result is bitwise the same on every rank and in every
+ * run. MIN and MAX give NaN where an operand is.
+ * DT_CHECK=1 makes every collective compare its arguments between the ranks
+ * first, and say who differs; without it, ranks that disagree time out.
  *
  * Errors: INVALID_ARG, UNSUPPORTED, NOT_INITIALIZED, NO_MEMORY; PROC_FAILED
  * when a rank is gone (any, where the launcher tells of it, else one that this
  * rank waits for), TIMED_OUT when this rank waited (a blocking call or
  * dt_wait; not dt_test) and nothing moved for DT_TIMEOUT seconds:
- * the communicator is then dead on all ranks and the contents of the receive
- * buffers are undefined.
+ * all communicators are then dead on all ranks and the contents of the receive
+ * buffers are undefined. MISMATCH only with DT_CHECK=1.
  *
- * Algorithm: two-level. Reduce-scatter inside the node, allreduce of each
- * shard between the ranks of equal local rank, allgather inside the node. */
+ * Algorithms: inside the node through shared memory, between the nodes each
+ * local rank with its peers of equal local rank, pipelined by chunks;
+ * doc/collectives.md tells which, when, and from where. */
 
 /* recvbuf[i] = op over ranks of sendbuf[i], count elements each. In place
  * when sendbuf == recvbuf. */
 dt_result_t dt_allreduce(const void *sendbuf, void *recvbuf, size_t count,
                          dt_dtype_t dtype, dt_op_t op, dt_comm_t comm,
                          dt_stream_t stream);
+
+/* recvbuf[i] = postscale * op over ranks of prescale * sendbuf[i]. SUM or AVG
+ * of a floating-point type; the factors are applied in F32 (F64 on F64), the
+ * first before anything of 8 or 16 bits is rounded. */
+dt_result_t dt_allreduce_scaled(const void *sendbuf, void *recvbuf,
+                                size_t count, dt_dtype_t dtype, dt_op_t op,
+                                double prescale, double postscale,
+                                dt_comm_t comm, dt_stream_t stream);
+
+/* As dt_allreduce, but only root gets it; elsewhere recvbuf is ignored. */
+dt_result_t dt_reduce(const void *sendbuf, void *recvbuf, size_t count,
+                      dt_dtype_t dtype, dt_op_t op, int root, dt_comm_t comm,
+                      dt_stream_t stream);
 
 /* buf of root, count elements, to all. */
 dt_result_t dt_bcast(void *buf, size_t count, dt_dtype_t dtype, int root,
@@ -165,24 +233,122 @@ dt_result_t dt_bcast(void *buf, size_t count, dt_dtype_t dtype, int root,
 dt_result_t dt_allgather(const void *sendbuf, void *recvbuf, size_t count,
                          dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream);
 
+/* The same with counts[r] elements of rank r, at displs[r]; both arrays have
+ * size entries, equal on all ranks, and are read during the call only. In
+ * place when sendbuf == recvbuf + displs[rank] elements. */
+dt_result_t dt_allgatherv(const void *sendbuf, void *recvbuf,
+                          const size_t *counts, const size_t *displs,
+                          dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream);
+
+/* sendbuf holds size * count elements: the sum of block r goes to rank r's
+ * recvbuf, count elements. In place when recvbuf == sendbuf + rank * count. */
+dt_result_t dt_reduce_scatter(const void *sendbuf, void *recvbuf, size_t count,
+                              dt_dtype_t dtype, dt_op_t op, dt_comm_t comm,
+                              dt_stream_t stream);
+
+/* The same with counts[r] elements for rank r, one behind the other. */
+dt_result_t dt_reduce_scatterv(const void *sendbuf, void *recvbuf,
+                               const size_t *counts, dt_dtype_t dtype,
+                               dt_op_t op, dt_comm_t comm, dt_stream_t stream);
+
+/* Block r of sendbuf, count elements, becomes block rank of rank r's recvbuf.
+ * Not in place. */
+dt_result_t dt_alltoall(const void *sendbuf, void *recvbuf, size_t count,
+                        dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream);
+
+/* The same: sendcounts[r] elements at senddispls[r] go to rank r, and
+ * recvcounts[r] at recvdispls[r] come from it. What r sends is what the other
+ * expects. */
+dt_result_t dt_alltoallv(const void *sendbuf, const size_t *sendcounts,
+                         const size_t *senddispls, void *recvbuf,
+                         const size_t *recvcounts, const size_t *recvdispls,
+                         dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream);
+
+/* As dt_allgather, but only root gets it; elsewhere recvbuf is ignored. */
+dt_result_t dt_gather(const void *sendbuf, void *recvbuf, size_t count,
+                      dt_dtype_t dtype, int root, dt_comm_t comm,
+                      dt_stream_t stream);
+
+/* Block r of root's sendbuf to rank r's recvbuf, count elements each; in place
+ * at root when recvbuf == sendbuf + rank * count. Elsewhere sendbuf is
+ * ignored. */
+dt_result_t dt_scatter(const void *sendbuf, void *recvbuf, size_t count,
+                       dt_dtype_t dtype, int root, dt_comm_t comm,
+                       dt_stream_t stream);
+
 /* Returns when all ranks have called it. */
 dt_result_t dt_barrier(dt_comm_t comm, dt_stream_t stream);
+
+/* count elements to, and from, another rank of comm. What two ranks exchange
+ * arrives in the order in which it was sent. A send may return before the
+ * other has received, or only then: send and receive at the same time in a
+ * group. */
+dt_result_t dt_send(const void *buf, size_t count, dt_dtype_t dtype, int peer,
+                    dt_comm_t comm, dt_stream_t stream);
+dt_result_t dt_recv(void *buf, size_t count, dt_dtype_t dtype, int peer,
+                    dt_comm_t comm, dt_stream_t stream);
+
+/* Blocking calls of this thread between start and end only begin; end waits
+ * for all of them and gives the first error. Groups nest: the outermost end
+ * waits. dt_comm_split and dt_comm_destroy cannot be in a group. Errors of
+ * end: INVALID_ARG without a start, and those of the calls. */
+dt_result_t dt_group_start(void);
+dt_result_t dt_group_end(void);
 
 /* The same, started but not waited for. On success *request is to be given to
  * dt_wait, or to dt_test until that is no longer DT_IN_PROGRESS. Requests of
  * one communicator may be outstanding together and complete in any order.
- * Progress is made inside libdt calls only. */
+ * Progress is made inside libdt calls of any thread, or, with
+ * DT_PROGRESS=thread, also by a thread of libdt's own, which sleeps when
+ * nothing is outstanding. */
 dt_result_t dt_iallreduce(const void *sendbuf, void *recvbuf, size_t count,
                           dt_dtype_t dtype, dt_op_t op, dt_comm_t comm,
                           dt_stream_t stream, dt_request_t *request);
+dt_result_t dt_iallreduce_scaled(const void *sendbuf, void *recvbuf,
+                                 size_t count, dt_dtype_t dtype, dt_op_t op,
+                                 double prescale, double postscale,
+                                 dt_comm_t comm, dt_stream_t stream,
+                                 dt_request_t *request);
+dt_result_t dt_ireduce(const void *sendbuf, void *recvbuf, size_t count,
+                       dt_dtype_t dtype, dt_op_t op, int root, dt_comm_t comm,
+                       dt_stream_t stream, dt_request_t *request);
 dt_result_t dt_ibcast(void *buf, size_t count, dt_dtype_t dtype, int root,
                       dt_comm_t comm, dt_stream_t stream,
                       dt_request_t *request);
 dt_result_t dt_iallgather(const void *sendbuf, void *recvbuf, size_t count,
                           dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream,
                           dt_request_t *request);
+dt_result_t dt_iallgatherv(const void *sendbuf, void *recvbuf,
+                           const size_t *counts, const size_t *displs,
+                           dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream,
+                           dt_request_t *request);
+dt_result_t dt_ireduce_scatter(const void *sendbuf, void *recvbuf, size_t count,
+                               dt_dtype_t dtype, dt_op_t op, dt_comm_t comm,
+                               dt_stream_t stream, dt_request_t *request);
+dt_result_t dt_ireduce_scatterv(const void *sendbuf, void *recvbuf,
+                                const size_t *counts, dt_dtype_t dtype,
+                                dt_op_t op, dt_comm_t comm, dt_stream_t stream,
+                                dt_request_t *request);
+dt_result_t dt_ialltoall(const void *sendbuf, void *recvbuf, size_t count,
+                         dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream,
+                         dt_request_t *request);
+dt_result_t dt_ialltoallv(const void *sendbuf, const size_t *sendcounts,
+                          const size_t *senddispls, void *recvbuf,
+                          const size_t *recvcounts, const size_t *recvdispls,
+                          dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream,
+                          dt_request_t *request);
+dt_result_t dt_igather(const void *sendbuf, void *recvbuf, size_t count,
+                       dt_dtype_t dtype, int root, dt_comm_t comm,
+                       dt_stream_t stream, dt_request_t *request);
+dt_result_t dt_iscatter(const void *sendbuf, void *recvbuf, size_t count,
+                        dt_dtype_t dtype, int root, dt_comm_t comm,
+                        dt_stream_t stream, dt_request_t *request);
 dt_result_t dt_ibarrier(dt_comm_t comm, dt_stream_t stream,
                         dt_request_t *request);
+dt_result_t dt_isend(const void *buf, size_t count, dt_dtype_t dtype, int peer,
+                     dt_comm_t comm, dt_stream_t stream, dt_request_t *request);
+dt_result_t dt_irecv(void *buf, size_t count, dt_dtype_t dtype, int peer,
+                     dt_comm_t comm, dt_stream_t stream, dt_request_t *request);
 
 /* Complete a request: its result, or for dt_test DT_IN_PROGRESS. Both free a
  * completed request and set *request to NULL; a NULL request is complete. */

@@ -8,6 +8,8 @@ size_t dt_dtype_size(dt_dtype_t dtype)
     switch (dtype) {
     case DT_DTYPE_I8:
     case DT_DTYPE_U8:
+    case DT_DTYPE_F8E4M3:
+    case DT_DTYPE_F8E5M2:
         return 1;
     case DT_DTYPE_F16:
     case DT_DTYPE_BF16:

@@ -45,6 +45,11 @@
 #define DT_ENV_TIMEOUT         "DT_TIMEOUT" /* seconds without any progress */
 #define DT_ENV_TIMEOUT_DEFAULT 600
 #define DT_ENV_TIMEOUT_MAX     604800
+#define DT_ENV_CHECK           "DT_CHECK"    /* 1: ranks compare their calls */
+#define DT_ENV_PROGRESS        "DT_PROGRESS" /* who moves what is outstanding */
+#define DT_ENV_PROGRESS_THREAD "thread"
+#define DT_ENV_TUNE            "DT_TUNE" /* a file of parameters, coll/tune.h */
+#define DT_ENV_GPU_WAY         "DT_GPU_WAY" /* what moves GPU memory */
 
 /* Read a whole decimal number in [min, max] from variable name into *value;
  * fallback when it is unset or empty. INVALID_ARG otherwise. */

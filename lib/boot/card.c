@@ -8,7 +8,8 @@
  *       12      4  version of the tag layout
  *       16     64  node name, NUL-padded
  *       80     4n  length of each transport's address, 0: none
- *   80 + 4n        the addresses, one behind the other
+ *   80 + 4n      4  length of the parameters, 0: none
+ *   84 + 4n        the addresses and the parameters, one behind the other
  */
 #include "boot/card.h"
 
@@ -18,7 +19,7 @@
 #include "base/cursor.h"
 
 static const char magic[8] = "dt-card";
-#define HEAD (sizeof(magic) + 4 + 4 + 64 + 4 * DT_CARD_TLS)
+#define HEAD (sizeof(magic) + 4 + 4 + 64 + 4 * (DT_CARD_TLS + 1))
 
 static unsigned char *put_u32(unsigned char *at, uint32_t value)
 {
@@ -27,10 +28,17 @@ static unsigned char *put_u32(unsigned char *at, uint32_t value)
     return at;
 }
 
+static unsigned char *put_blob(unsigned char *at, const struct dt_blob *blob)
+{
+    if (blob->len)
+        memcpy(at, blob->data, blob->len);
+    return at + blob->len;
+}
+
 dt_result_t dt_card_pack(const struct dt_card *card, struct dt_blob *bytes,
                          struct dt_error *err)
 {
-    size_t len = HEAD;
+    size_t len = HEAD + card->tune.len;
     for (size_t i = 0; i < DT_CARD_TLS; i++)
         len += card->tl[i].len;
     unsigned char *out = calloc(1, len), *at = out;
@@ -43,11 +51,10 @@ dt_result_t dt_card_pack(const struct dt_card *card, struct dt_blob *bytes,
     at += sizeof(card->node);
     for (size_t i = 0; i < DT_CARD_TLS; i++)
         at = put_u32(at, (uint32_t)card->tl[i].len);
-    for (size_t i = 0; i < DT_CARD_TLS; i++) {
-        if (card->tl[i].len)
-            memcpy(at, card->tl[i].data, card->tl[i].len);
-        at += card->tl[i].len;
-    }
+    at = put_u32(at, (uint32_t)card->tune.len);
+    for (size_t i = 0; i < DT_CARD_TLS; i++)
+        at = put_blob(at, &card->tl[i]);
+    put_blob(at, &card->tune);
     *bytes = (struct dt_blob){out, len};
     return DT_SUCCESS;
 }
@@ -75,10 +82,12 @@ dt_result_t dt_card_unpack(const struct dt_blob *bytes, size_t rank,
         memcpy(read.node, node, sizeof(read.node) - 1);
     for (size_t i = 0; i < DT_CARD_TLS; i++)
         read.tl[i].len = dt_cursor_uint(&in, 4);
+    read.tune.len = dt_cursor_uint(&in, 4);
     for (size_t i = 0; i < DT_CARD_TLS; i++) {
         const void *addr = dt_cursor_bytes(&in, read.tl[i].len);
         read.tl[i].data = read.tl[i].len ? addr : NULL;
     }
+    read.tune.data = dt_cursor_bytes(&in, read.tune.len);
     if (in.failed || in.at != in.end || !read.node[0])
         return dt_error_set(err, DT_ERR_BOOTSTRAP,
                             "the card of rank %zu is damaged", rank);

@@ -8,12 +8,13 @@
 #include "boot/boot.h"
 
 #define DT_CARD_TLS     2 /* transports on a card */
-#define DT_CARD_VERSION 1
+#define DT_CARD_VERSION 2
 
 struct dt_card {
     char node[64];
     uint32_t tag_layout;            /* must be equal on all ranks */
     struct dt_blob tl[DT_CARD_TLS]; /* data NULL: not offered */
+    struct dt_blob tune;            /* what this rank would have all use */
 };
 
 /* Write card as bytes, malloc'ed by the call, owned by the caller. */

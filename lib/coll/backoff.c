@@ -2,36 +2,26 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* backoff.c - spin, yield, sleep.
  *
- *   rounds          does                     looks around
- *   0 .. spins      pause                    no
- *   .. + YIELDS     sched_yield              no
- *   beyond          sleep 20 us .. 1 ms      every LOOK rounds
+ *   rounds          does                       looks around
+ *   0 .. spins      pause                      no
+ *   .. + YIELDS     sched_yield                no
+ *   beyond          sleep until woken, at most
+ *                   20 us .. 1 ms by the clock
+ *                   or 1 ms .. 50 ms           every LOOK rounds
  */
 #include "coll/backoff.h"
 
 #include <sched.h>
-#include <unistd.h>
 
-#define SPINS  2000
 #define YIELDS 200
 #define LOOK   8
+#define NAP_US 20 /* at first, by the clock */
+#define OTHERS 64
 
-void dt_backoff_init(struct dt_backoff *backoff, size_t nlocal)
+void dt_backoff_init(struct dt_backoff *backoff, unsigned spins,
+                     struct dt_tl *sleeper)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    backoff->spins = cores > 0 && nlocal <= (size_t)cores ? SPINS : 0;
-    dt_backoff_reset(backoff);
-    dt_backoff_restart(backoff);
-}
-
-void dt_backoff_reset(struct dt_backoff *backoff)
-{
-    backoff->round = 0;
-}
-
-void dt_backoff_restart(struct dt_backoff *backoff)
-{
-    backoff->timed = false;
+    *backoff = (struct dt_backoff){.spins = spins, .sleeper = sleeper};
 }
 
 static inline void pause_core(void)
@@ -43,13 +33,23 @@ static inline void pause_core(void)
 #endif
 }
 
-static void sleep_round(unsigned round)
+static void sleep_round(struct dt_tl *sleeper, unsigned round)
 {
     unsigned doublings = round / 16 < 6 ? round / 16 : 6;
-    long nanoseconds = 20000L << doublings;
-    const struct timespec pause = {
-        .tv_nsec = nanoseconds < 1000000 ? nanoseconds : 1000000};
-    nanosleep(&pause, NULL);
+    unsigned us = NAP_US << doublings;
+    if (us > 1000)
+        us = 1000;
+    if (sleeper)
+        sleeper->ops->nap(sleeper, us * 50);
+    else
+        dt_tl_no_nap(NULL, us);
+}
+
+static void start_clock(struct dt_backoff *backoff)
+{
+    if (!backoff->timed)
+        clock_gettime(CLOCK_MONOTONIC, &backoff->since);
+    backoff->timed = true;
 }
 
 bool dt_backoff_wait(struct dt_backoff *backoff)
@@ -65,11 +65,18 @@ bool dt_backoff_wait(struct dt_backoff *backoff)
         return false;
     }
     round -= YIELDS;
-    if (!backoff->timed)
-        clock_gettime(CLOCK_MONOTONIC, &backoff->since);
-    backoff->timed = true;
-    sleep_round(round);
+    start_clock(backoff);
+    sleep_round(backoff->sleeper, round);
     return round % LOOK == LOOK - 1;
+}
+
+bool dt_backoff_others(struct dt_backoff *backoff)
+{
+    backoff->round = 0;
+    if (++backoff->others % OTHERS)
+        return false;
+    start_clock(backoff);
+    return true;
 }
 
 long dt_backoff_seconds(const struct dt_backoff *backoff)

@@ -18,4 +18,15 @@ static inline struct dt_part dt_part(size_t count, size_t n, size_t i)
                             base + (i < extra)};
 }
 
+/* The same, cut only at multiples of unit. */
+static inline struct dt_part dt_part_unit(size_t count, size_t n, size_t i,
+                                          size_t unit)
+{
+    struct dt_part part = dt_part(count / unit + (count % unit != 0), n, i);
+    size_t first = part.first * unit, end = first + part.count * unit;
+    if (first > count)
+        first = count;
+    return (struct dt_part){first, (end < count ? end : count) - first};
+}
+
 #endif

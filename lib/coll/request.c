@@ -4,6 +4,7 @@
  *
  *   waiting --(last dependency)--> ready --> done
  *                                  ready --> in flight --> done, a message
+ *                                  ready --> watched --> done, on the board
  *
  * Tasks become ready in the order in which their dependencies end, and start
  * in that order, so early chunks are on their way before late ones begin. */
@@ -11,25 +12,119 @@
 #include <string.h>
 
 #include "base/notice.h"
+#include "coll/algorithm.h"
 #include "coll/comm.h"
+#include "coll/cut.h"
 #include "exec/exec.h"
+
+static bool is_p2p(const struct dt_shape *shape)
+{
+    return shape->coll == DT_COLL_SEND || shape->coll == DT_COLL_RECV;
+}
+
+/* ---- its schedules ---- */
+
+static void build_message(struct dt_request *request)
+{
+    const struct dt_shape *shape = &request->shape;
+    struct dt_sched *sched = &request->plans[0];
+    size_t len = shape->count * dt_dtype_size(shape->dtype);
+    size_t task =
+        shape->coll == DT_COLL_SEND
+            ? dt_sched_send(sched, shape->root, dt_ref(DT_SPACE_SEND, 0), len)
+            : dt_sched_recv(sched, shape->root, dt_ref(DT_SPACE_RECV, 0), len);
+    if (task != DT_TASK_NONE)
+        sched->tasks[task].slot = DT_TAG_P2P;
+}
+
+/* The shape of a slice: blocks are as far from each other as in the whole. */
+static struct dt_shape slice_of(const struct dt_shape *whole, size_t count,
+                                const size_t *displs)
+{
+    struct dt_shape shape = *whole;
+    shape.count = count;
+    if (shape.coll == DT_COLL_ALLGATHER || shape.coll == DT_COLL_GATHER ||
+        shape.coll == DT_COLL_ALLTOALL)
+        shape.recvdispls = displs;
+    if (shape.coll == DT_COLL_REDUCE_SCATTER || shape.coll == DT_COLL_SCATTER ||
+        shape.coll == DT_COLL_ALLTOALL)
+        shape.senddispls = displs;
+    return shape;
+}
+
+static void build_slices(struct dt_request *request, size_t slice)
+{
+    const struct dt_comm *comm = request->comm;
+    const size_t count = request->shape.count;
+    size_t *displs = calloc(comm->size, sizeof(*displs));
+    if (!displs) {
+        request->plans[0].failed = true;
+        return;
+    }
+    for (size_t i = 0; i < comm->size; i++)
+        displs[i] = i * count;
+    size_t counts[] = {slice, (count - 1) % slice + 1};
+    request->slice = slice;
+    for (size_t i = 0; i < 2; i++) {
+        struct dt_shape shape = slice_of(&request->shape, counts[i], displs);
+        dt_algorithm_build(&(struct dt_plan){.sched = &request->plans[i],
+                                             .layout = &comm->layout,
+                                             .shape = &shape,
+                                             .tune = &comm->world->tune});
+    }
+    free(displs);
+}
 
 static dt_result_t build(struct dt_request *request, struct dt_error *err)
 {
-    struct dt_sched *sched = &request->sched;
-    dt_sched_init(sched, request->comm->size);
-    switch (request->shape.coll) {
-    case DT_COLL_ALLREDUCE:
-        dt_allreduce_build(sched, request->comm, &request->shape);
-        break;
-    case DT_COLL_BCAST:
-        dt_bcast_build(sched, request->comm, &request->shape);
-        break;
-    case DT_COLL_ALLGATHER:
-        dt_allgather_build(sched, request->comm, &request->shape);
-        break;
+    const struct dt_comm *comm = request->comm;
+    const struct dt_plan plan = {.sched = &request->plans[0],
+                                 .layout = &comm->layout,
+                                 .shape = &request->shape,
+                                 .tune = &comm->world->tune};
+    dt_sched_init(&request->plans[0], comm->size);
+    dt_sched_init(&request->plans[1], comm->size);
+    request->slice = dt_at_least(request->shape.count, 1);
+    if (is_p2p(&request->shape)) {
+        build_message(request);
+    } else {
+        if (dt_cut_slice(&plan) < request->shape.count)
+            build_slices(request, dt_cut_slice(&plan));
+        else
+            dt_algorithm_build(&plan);
     }
-    return dt_sched_finish(sched, err);
+    dt_result_t rc = dt_sched_finish(&request->plans[0], err);
+    return rc == DT_SUCCESS ? dt_sched_finish(&request->plans[1], err) : rc;
+}
+
+static bool alloc(struct dt_request *request)
+{
+    const struct dt_sched *one = &request->plans[0], *two = &request->plans[1];
+    size_t n = dt_at_least(one->ntasks, two->ntasks) + 1; /* never zero bytes */
+    size_t messages = dt_at_least(one->nmessages, two->nmessages) + 1;
+    request->pending = calloc(n, sizeof(*request->pending));
+    request->ready = calloc(n, sizeof(*request->ready));
+    request->watch = calloc(n, sizeof(*request->watch));
+    request->message = calloc(messages, sizeof(*request->message));
+    request->flight = calloc(messages, sizeof(*request->flight));
+    request->uses = calloc(dt_at_least(one->rounds, two->rounds) + 1,
+                           sizeof(*request->uses));
+    request->inputs = calloc(request->comm->layout.piece_max
+                                 ? dt_layout_node(&request->comm->layout)->size
+                                 : 1,
+                             sizeof(*request->inputs));
+    request->space[DT_SPACE_SCRATCH] =
+        malloc(dt_at_least(one->scratch, two->scratch) + 1);
+    return request->pending && request->ready && request->watch &&
+           request->message && request->flight && request->uses &&
+           request->inputs && request->space[DT_SPACE_SCRATCH];
+}
+
+/* Before the last one. */
+static size_t full_slices(const struct dt_request *request)
+{
+    size_t count = request->shape.count;
+    return count ? (count - 1) / request->slice : 0;
 }
 
 dt_result_t dt_request_create(struct dt_comm *comm,
@@ -41,17 +136,18 @@ dt_result_t dt_request_create(struct dt_comm *comm,
         goto no_memory;
     request->comm = comm;
     request->shape = *shape;
-    if (build(request, err) != DT_SUCCESS)
+    request->is_local = comm->board && comm->layout.nnodes == 1 &&
+                        dt_local_serves(comm->board, shape);
+    if (request->is_local) {
+        request->rounds = dt_local_rounds(comm->board, shape);
+        *out = request;
+        return DT_SUCCESS;
+    }
+    if (build(request, err) != DT_SUCCESS || !alloc(request))
         goto destroy;
-    size_t n = request->sched.ntasks + 1; /* never ask for zero bytes */
-    request->pending = calloc(n, sizeof(*request->pending));
-    request->message = calloc(n, sizeof(*request->message));
-    request->ready = calloc(n, sizeof(*request->ready));
-    request->flight = calloc(n, sizeof(*request->flight));
-    request->space[DT_SPACE_SCRATCH] = malloc(request->sched.scratch + 1);
-    if (!request->pending || !request->message || !request->ready ||
-        !request->flight || !request->space[DT_SPACE_SCRATCH])
-        goto destroy;
+    request->rounds =
+        dt_at_least(full_slices(request), 1) * request->plans[0].rounds +
+        request->plans[1].rounds;
     *out = request;
     return DT_SUCCESS;
 
@@ -67,25 +163,56 @@ void dt_request_destroy(struct dt_request *request)
 {
     if (!request)
         return;
-    dt_sched_fini(&request->sched);
+    dt_sched_fini(&request->plans[0]);
+    dt_sched_fini(&request->plans[1]);
     free(request->pending);
-    free(request->message);
     free(request->ready);
+    free(request->watch);
+    free(request->message);
     free(request->flight);
+    free(request->uses);
+    free(request->inputs);
     free(request->space[DT_SPACE_SCRATCH]);
     free(request);
 }
 
-void dt_request_begin(struct dt_request *request, const void *sendbuf,
-                      void *recvbuf)
+static bool is_on_board(const struct dt_task *task)
 {
-    const struct dt_sched *sched = &request->sched;
-    request->space[DT_SPACE_SEND] = (char *)sendbuf; /* only read from */
-    request->space[DT_SPACE_RECV] = recvbuf;
-    request->note = dt_notice_seen();
-    request->status = sched->ntasks ? DT_IN_PROGRESS : DT_SUCCESS;
+    return task->kind == DT_TASK_POST || task->kind == DT_TASK_FOLD ||
+           task->kind == DT_TASK_FETCH;
+}
+
+/* What this rank does in each round. Its own post counts, lest the place that
+ * it takes be given to a later round before. */
+static void count_uses(struct dt_request *request)
+{
+    const struct dt_sched *sched = request->sched;
+    memset(request->uses, 0, sched->rounds * sizeof(*request->uses));
+    for (size_t i = 0; sched->rounds && i < sched->ntasks; i++)
+        if (is_on_board(&sched->tasks[i]))
+            request->uses[sched->tasks[i].round]++;
+}
+
+/* Is this rank through with more rounds? */
+static void pass(struct dt_request *request)
+{
+    while (request->passed < request->base + request->sched->rounds &&
+           !request->uses[request->passed - request->base])
+        request->passed++;
+}
+
+/* The slice from request->first on. */
+static void begin_slice(struct dt_request *request)
+{
+    bool last = request->shape.count - request->first <= request->slice;
+    const struct dt_sched *sched =
+        &request->plans[last && full_slices(request)];
+    request->sched = sched;
     request->left = sched->ntasks;
-    request->ready_head = request->ready_tail = request->nflight = 0;
+    request->ready_head = request->ready_tail = 0;
+    request->nflight = request->nwatch = 0;
+    count_uses(request);
+    pass(request);
     for (size_t i = 0; i < sched->ntasks; i++) {
         request->pending[i] = sched->tasks[i].ndeps;
         if (!request->pending[i])
@@ -93,18 +220,54 @@ void dt_request_begin(struct dt_request *request, const void *sendbuf,
     }
 }
 
+/* This slice is done; false: it was the last. The next one may use the tags
+ * again, as messages of one peer and tag keep their order. */
+static bool next_slice(struct dt_request *request)
+{
+    size_t bytes = request->slice * dt_dtype_size(request->shape.dtype);
+    if (request->shape.count - request->first <= request->slice)
+        return false;
+    request->first += request->slice;
+    request->base += request->sched->rounds;
+    for (int i = DT_SPACE_SEND; i <= DT_SPACE_RECV; i++)
+        if (request->space[i]) /* else this rank needs none */
+            request->space[i] += bytes;
+    begin_slice(request);
+    return true;
+}
+
+void dt_request_begin(struct dt_request *request, const void *sendbuf,
+                      void *recvbuf)
+{
+    request->note = dt_notice_seen();
+    request->passed = 0;
+    if (request->is_local) {
+        request->status = DT_IN_PROGRESS;
+        dt_local_begin(&request->local, request->comm->board, &request->shape,
+                       sendbuf, recvbuf, request->round, request->note);
+        return;
+    }
+    request->space[DT_SPACE_SEND] = (char *)sendbuf; /* only read from */
+    request->space[DT_SPACE_RECV] = recvbuf;
+    request->in_place = false;
+    request->first = request->base = 0;
+    begin_slice(request);
+    request->status = request->left || request->slice < request->shape.count
+                          ? DT_IN_PROGRESS
+                          : DT_SUCCESS;
+}
+
 static void done(struct dt_request *request, size_t task)
 {
-    const struct dt_sched *sched = &request->sched;
+    const struct dt_sched *sched = request->sched;
     request->comm->steps++;
+    request->left--;
     size_t edge = sched->tasks[task].edges;
     for (; edge != DT_TASK_NONE; edge = sched->edges[edge].next) {
         size_t next = sched->edges[edge].task;
         if (--request->pending[next] == 0)
             request->ready[request->ready_tail++] = next;
     }
-    if (--request->left == 0)
-        request->status = DT_SUCCESS;
 }
 
 static void *at(const struct dt_request *request, struct dt_ref ref)
@@ -112,31 +275,125 @@ static void *at(const struct dt_request *request, struct dt_ref ref)
     return request->space[ref.space] + ref.offset;
 }
 
-static void post(struct dt_request *request, size_t number)
+static void send_or_receive(struct dt_request *request, size_t number)
 {
-    const struct dt_task *task = &request->sched.tasks[number];
-    struct dt_tl *tl = dt_world_route(request->comm->world, task->peer);
-    struct dt_tl_req *message = &request->message[number];
+    const struct dt_task *task = &request->sched->tasks[number];
+    const struct dt_comm *comm = request->comm;
+    size_t peer = comm->members[task->peer];
+    struct dt_tl *tl = dt_world_route(comm->world, peer);
+    struct dt_tl_req *message = &request->message[task->message];
     uint64_t tag = request->tag | task->slot;
     memset(message, 0, sizeof(*message));
     if (task->kind == DT_TASK_SEND)
-        tl->ops->isend(tl, task->peer, request->note ? tag | DT_TAG_NOTE : tag,
+        tl->ops->isend(tl, peer, request->note ? tag | DT_TAG_NOTE : tag,
                        at(request, task->a), task->len, message);
     else
-        tl->ops->irecv(tl, task->peer, tag, at(request, task->dst), task->len,
+        tl->ops->irecv(tl, peer, tag, at(request, task->dst), task->len,
                        message);
     request->flight[request->nflight++] = number;
 }
 
+/* ---- on the board; each is false while it has to wait ---- */
+
+static bool post(struct dt_request *request, const struct dt_task *task)
+{
+    struct dt_board *board = request->comm->board;
+    bool in_place = false;
+    const struct dt_piece piece = {.data = at(request, task->a),
+                                   .len = task->len,
+                                   .hole = task->offset,
+                                   .hole_len = task->hole,
+                                   .note = request->note};
+    if (!board->tl->ops->post(board,
+                              request->round + request->base + task->round,
+                              &piece, &in_place))
+        return false;
+    request->in_place |= in_place;
+    return true;
+}
+
+/* len bytes at offset of what a rank shows; NULL: not there yet. */
+static const char *see(struct dt_request *request, const struct dt_task *task,
+                       size_t index)
+{
+    struct dt_board *board = request->comm->board;
+    struct dt_view view;
+    if (!board->tl->ops->peek(
+            board, index, request->round + request->base + task->round, &view))
+        return NULL;
+    if (view.len < task->offset || view.len - task->offset < task->len) {
+        struct dt_error err;
+        dt_error_set(&err, DT_ERR_PROC_FAILED,
+                     "local rank %zu showed %zu bytes where %zu were expected: "
+                     "the ranks disagree about the operation",
+                     index, view.len, task->offset + task->len);
+        dt_world_fail(request->comm->world, DT_ERR_PROC_FAILED, &err);
+        return NULL;
+    }
+    request->note |= view.note;
+    return (const char *)view.data + task->offset;
+}
+
+static bool fold(struct dt_request *request, const struct dt_task *task)
+{
+    const struct dt_group *node = dt_layout_node(&request->comm->layout);
+    const struct dt_shape *shape = &request->shape;
+    for (size_t i = 0; i < node->size; i++) {
+        request->inputs[i] =
+            i == node->index ? at(request, task->a) : see(request, task, i);
+        if (!request->inputs[i])
+            return false;
+    }
+    dt_exec_fold(at(request, task->dst), request->inputs, node->size,
+                 task->len / dt_dtype_size(shape->dtype), shape->dtype,
+                 shape->op, task->factor);
+    return true;
+}
+
+static bool fetch(struct dt_request *request, const struct dt_task *task)
+{
+    const char *data = see(request, task, task->peer);
+    if (!data)
+        return false;
+    if (task->len)
+        memcpy(at(request, task->dst), data, task->len);
+    return true;
+}
+
+/* What a task has read, or is about to pass on, counts only if nobody who
+ * showed it had given up by then. */
+static bool on_board(struct dt_request *request, size_t number)
+{
+    const struct dt_task *task = &request->sched->tasks[number];
+    struct dt_tl *tl = request->comm->board->tl;
+    bool could = task->kind == DT_TASK_POST   ? post(request, task)
+                 : task->kind == DT_TASK_FOLD ? fold(request, task)
+                                              : fetch(request, task);
+    if (!could || tl->ops->revoked(tl))
+        return false;
+    request->uses[task->round]--;
+    pass(request);
+    done(request, number);
+    return true;
+}
+
+/* ---- all kinds ---- */
+
 static void start(struct dt_request *request, size_t number)
 {
-    const struct dt_task *task = &request->sched.tasks[number];
+    const struct dt_task *task = &request->sched->tasks[number];
     const struct dt_shape *shape = &request->shape;
     size_t elements = task->len / dt_dtype_size(shape->dtype);
     switch (task->kind) {
     case DT_TASK_SEND:
     case DT_TASK_RECV:
-        post(request, number);
+        send_or_receive(request, number);
+        return;
+    case DT_TASK_POST:
+    case DT_TASK_FOLD:
+    case DT_TASK_FETCH:
+        if (!on_board(request, number))
+            request->watch[request->nwatch++] = number;
         return;
     case DT_TASK_REDUCE:
         dt_exec_reduce(at(request, task->dst), at(request, task->a),
@@ -144,6 +401,10 @@ static void start(struct dt_request *request, size_t number)
         break;
     case DT_TASK_COPY:
         memcpy(at(request, task->dst), at(request, task->a), task->len);
+        break;
+    case DT_TASK_SCALE:
+        dt_exec_scale(at(request, task->dst), at(request, task->a), elements,
+                      shape->dtype, task->factor);
         break;
     case DT_TASK_DIVIDE:
         dt_exec_divide(at(request, task->dst), elements, shape->dtype,
@@ -161,7 +422,8 @@ static bool collect(struct dt_request *request)
     bool moved = false;
     for (size_t i = 0; i < request->nflight;) {
         size_t number = request->flight[i];
-        const struct dt_tl_req *message = &request->message[number];
+        const struct dt_tl_req *message =
+            &request->message[request->sched->tasks[number].message];
         if (message->status == DT_IN_PROGRESS) {
             i++;
             continue;
@@ -179,15 +441,67 @@ static bool collect(struct dt_request *request)
     return moved;
 }
 
+/* Try again what waits for the board, in order; true if anything moved. Where
+ * there is no room for a round, there is none for later ones, and nothing is
+ * worth a look there yet. */
+static bool retry(struct dt_request *request)
+{
+    size_t left = 0;
+    uint32_t full = UINT32_MAX;
+    for (size_t i = 0; i < request->nwatch; i++) {
+        size_t number = request->watch[i];
+        const struct dt_task *task = &request->sched->tasks[number];
+        if (task->round < full && on_board(request, number))
+            continue;
+        if (task->kind == DT_TASK_POST && task->round < full)
+            full = task->round;
+        request->watch[left++] = number;
+    }
+    bool moved = left < request->nwatch;
+    request->nwatch = left;
+    return moved;
+}
+
+static bool progress_local(struct dt_request *request)
+{
+    struct dt_local *local = &request->local;
+    struct dt_tl *tl = local->board->tl;
+    bool moved = dt_local_progress(local);
+    request->comm->steps += moved;
+    request->passed = local->passed;
+    request->note |= local->note;
+    if (local->done && !tl->ops->revoked(tl))
+        request->status = DT_SUCCESS;
+    return moved;
+}
+
+/* All tasks are done: may the buffers be changed again? */
+static void end(struct dt_request *request)
+{
+    struct dt_board *board = request->comm->board;
+    if (!request->in_place ||
+        board->tl->ops->passed(board, request->round + request->rounds))
+        request->status = DT_SUCCESS;
+}
+
 bool dt_request_progress(struct dt_request *request)
 {
     bool moved = false;
+    if (request->status == DT_IN_PROGRESS && request->is_local)
+        return progress_local(request);
     while (request->status == DT_IN_PROGRESS) {
         bool again = collect(request);
+        again |= request->nwatch && retry(request);
         while (request->status == DT_IN_PROGRESS &&
                request->ready_head < request->ready_tail) {
             start(request, request->ready[request->ready_head++]);
             again = true;
+        }
+        if (request->status == DT_IN_PROGRESS && !request->left) {
+            if (next_slice(request))
+                again = true;
+            else
+                end(request);
         }
         if (!again)
             break;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room in the message tag; see comm.h. */
-#define MAX_SLOTS (1u << 20)
+/* Room in the message tag; see comm.h. The last is for dt_send. */
+#define MAX_SLOTS ((1u << 20) - 1)
 
 void dt_sched_init(struct dt_sched *sched, size_t size)
 {
@@ -64,7 +64,8 @@ size_t dt_sched_send(struct dt_sched *sched, size_t peer, struct dt_ref a,
                                        .a = a,
                                        .len = len,
                                        .peer = peer,
-                                       .slot = slot});
+                                       .slot = slot,
+                                       .message = sched->nmessages++});
 }
 
 size_t dt_sched_recv(struct dt_sched *sched, size_t peer, struct dt_ref dst,
@@ -77,7 +78,8 @@ size_t dt_sched_recv(struct dt_sched *sched, size_t peer, struct dt_ref dst,
                                        .dst = dst,
                                        .len = len,
                                        .peer = peer,
-                                       .slot = slot});
+                                       .slot = slot,
+                                       .message = sched->nmessages++});
 }
 
 size_t dt_sched_reduce(struct dt_sched *sched, struct dt_ref dst,
@@ -101,12 +103,67 @@ size_t dt_sched_copy(struct dt_sched *sched, struct dt_ref dst, struct dt_ref a,
         (struct dt_task){.kind = DT_TASK_COPY, .dst = dst, .a = a, .len = len});
 }
 
+size_t dt_sched_scale(struct dt_sched *sched, struct dt_ref dst,
+                      struct dt_ref a, size_t len, double factor)
+{
+    if (!len)
+        return DT_TASK_NONE;
+    return add(sched, (struct dt_task){.kind = DT_TASK_SCALE,
+                                       .dst = dst,
+                                       .a = a,
+                                       .len = len,
+                                       .factor = factor});
+}
+
 size_t dt_sched_divide(struct dt_sched *sched, struct dt_ref dst, size_t len)
 {
     if (!len)
         return DT_TASK_NONE;
     return add(sched, (struct dt_task){
                           .kind = DT_TASK_DIVIDE, .dst = dst, .len = len});
+}
+
+uint32_t dt_sched_round(struct dt_sched *sched)
+{
+    if (sched->rounds == UINT32_MAX)
+        sched->failed = true;
+    return sched->failed ? 0 : sched->rounds++;
+}
+
+size_t dt_sched_post(struct dt_sched *sched, uint32_t round, struct dt_ref a,
+                     size_t len, size_t hole, size_t hole_len)
+{
+    return add(sched, (struct dt_task){.kind = DT_TASK_POST,
+                                       .a = a,
+                                       .len = len,
+                                       .round = round,
+                                       .offset = hole,
+                                       .hole = hole_len});
+}
+
+size_t dt_sched_fold(struct dt_sched *sched, uint32_t round, struct dt_ref dst,
+                     struct dt_ref a, size_t offset, size_t len, double factor)
+{
+    if (!len)
+        return DT_TASK_NONE;
+    return add(sched, (struct dt_task){.kind = DT_TASK_FOLD,
+                                       .dst = dst,
+                                       .a = a,
+                                       .len = len,
+                                       .round = round,
+                                       .offset = offset,
+                                       .factor = factor});
+}
+
+size_t dt_sched_fetch(struct dt_sched *sched, uint32_t round, size_t index,
+                      struct dt_ref dst, size_t offset, size_t len)
+{
+    return add(sched, (struct dt_task){.kind = DT_TASK_FETCH,
+                                       .dst = dst,
+                                       .len = len,
+                                       .peer = index,
+                                       .round = round,
+                                       .offset = offset});
 }
 
 size_t dt_sched_join(struct dt_sched *sched, size_t first)

@@ -6,11 +6,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef MFD_NOEXEC_SEAL
@@ -18,14 +21,8 @@
 #endif
 
 #define INBOX_MAGIC   0x78627464u /* "dtbx" */
-#define INBOX_VERSION 1
+#define INBOX_VERSION 2
 #define PAGE          4096
-
-struct dt_inbox_page {
-    uint32_t magic, version;
-    uint64_t nonce;
-    alignas(DT_RING_LINE) _Atomic uint64_t notice;
-};
 
 /* The more ranks, the smaller their rings: an inbox takes 2 MiB, but no ring
  * less than 8 KiB or more than 1 MiB. */
@@ -40,6 +37,18 @@ static size_t ring_capacity(size_t slots)
 static size_t rings_offset(size_t slots)
 {
     size_t end = PAGE + slots * sizeof(struct dt_ring_index);
+    return (end + PAGE - 1) / PAGE * PAGE;
+}
+
+static size_t boards_offset(size_t slots)
+{
+    return rings_offset(slots) + slots * ring_capacity(slots);
+}
+
+size_t dt_inbox_end(size_t slots)
+{
+    size_t end =
+        boards_offset(slots) + DT_INBOX_BOARDS * sizeof(struct dt_inbox_board);
     return (end + PAGE - 1) / PAGE * PAGE;
 }
 
@@ -90,15 +99,19 @@ dt_result_t dt_inbox_create(int *fd, struct dt_inbox_addr *addr,
     return DT_SUCCESS;
 }
 
+static bool holds(int fd, size_t len)
+{
+    struct stat st;
+    return !fstat(fd, &st) && (size_t)st.st_size >= len;
+}
+
 dt_result_t dt_inbox_map(int fd, size_t slots, struct dt_inbox *box,
                          struct dt_error *err)
 {
-    size_t len = rings_offset(slots) + slots * ring_capacity(slots);
-    struct stat st;
-    if (fstat(fd, &st))
-        return dt_error_set(err, DT_ERR_SYSTEM, "shared memory: %s",
-                            strerror(errno));
-    if ((size_t)st.st_size < len && ftruncate(fd, (off_t)len))
+    size_t len = dt_inbox_end(slots);
+    /* another may grow it further meanwhile: that it cannot be shrunk is fine
+     */
+    if (!holds(fd, len) && ftruncate(fd, (off_t)len) && !holds(fd, len))
         return dt_error_set(err, DT_ERR_SYSTEM,
                             "cannot grow shared memory to %zu bytes: %s", len,
                             strerror(errno));
@@ -107,7 +120,11 @@ dt_result_t dt_inbox_map(int fd, size_t slots, struct dt_inbox *box,
         return dt_error_set(err, DT_ERR_SYSTEM,
                             "cannot map %zu bytes of shared memory: %s", len,
                             strerror(errno));
-    *box = (struct dt_inbox){.page = page, .len = len, .slots = slots};
+    *box = (struct dt_inbox){.page = page,
+                             .boards =
+                                 (void *)((char *)page + boards_offset(slots)),
+                             .len = len,
+                             .slots = slots};
     return DT_SUCCESS;
 }
 
@@ -162,7 +179,7 @@ static dt_result_t identify(int fd, const struct dt_inbox_addr *addr,
 }
 
 dt_result_t dt_inbox_open(const struct dt_inbox_addr *addr, size_t rank,
-                          size_t slots, struct dt_inbox *box,
+                          size_t slots, struct dt_inbox *box, int *fd,
                           struct dt_error *err)
 {
     if (addr->magic != INBOX_MAGIC || addr->version != INBOX_VERSION)
@@ -179,13 +196,16 @@ dt_result_t dt_inbox_open(const struct dt_inbox_addr *addr, size_t rank,
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)addr->pid,
              (int)addr->fd);
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
+    int opened = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (opened < 0)
         return explain(addr, rank, errno, err);
-    dt_result_t result = identify(fd, addr, rank, err);
+    dt_result_t result = identify(opened, addr, rank, err);
     if (result == DT_SUCCESS)
-        result = dt_inbox_map(fd, slots, box, err);
-    close(fd);
+        result = dt_inbox_map(opened, slots, box, err);
+    if (result == DT_SUCCESS)
+        *fd = opened;
+    else
+        close(opened);
     return result;
 }
 
@@ -216,6 +236,26 @@ void dt_inbox_post_notice(const struct dt_inbox *box, uint64_t notice)
     atomic_compare_exchange_strong_explicit(&box->page->notice, &none, notice,
                                             memory_order_release,
                                             memory_order_relaxed);
+    dt_inbox_wake(box->page);
+}
+
+void dt_inbox_sleep(const struct dt_inbox *box, unsigned us)
+{
+    const struct timespec time = {.tv_sec = us / 1000000,
+                                  .tv_nsec = us % 1000000 * 1000L};
+    _Atomic uint32_t *asleep = &box->page->asleep;
+    if (!atomic_load_explicit(asleep, memory_order_relaxed)) {
+        atomic_store_explicit(asleep, 1, memory_order_seq_cst);
+        return;
+    }
+    syscall(SYS_futex, asleep, FUTEX_WAIT, 1, &time, NULL, 0);
+    atomic_store_explicit(asleep, 0, memory_order_relaxed);
+}
+
+void dt_inbox_wake_sleeper(struct dt_inbox_page *page)
+{
+    if (atomic_exchange_explicit(&page->asleep, 0, memory_order_relaxed))
+        syscall(SYS_futex, &page->asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 void dt_inbox_unmap(struct dt_inbox *box)

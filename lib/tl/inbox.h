@@ -4,10 +4,12 @@
  *
  * An inbox is a memfd, so it has no name to clean up: the others open it as
  * /proc/<pid>/fd/<fd>, and it is gone with the last process that maps it. Its
- * first page identifies it; then come one ring index per slot, and one ring
- * per slot. A slot is a sender's place among the ranks of the node. Whoever
- * comes first grows the file to its full size, and zeros are valid content,
- * so nobody waits for anybody. */
+ * first page identifies it; then come one ring index per slot, one ring per
+ * slot, and a directory of the owner's boards. A slot is a sender's place among
+ * the ranks of the node. Whoever comes first grows the file to its full size,
+ * and zeros are valid content, so nobody waits for anybody. Behind the inbox,
+ * from dt_inbox_end on, the file holds the owner's boards and memory
+ * (segment.h). */
 #ifndef DT_TL_INBOX_H
 #define DT_TL_INBOX_H
 
@@ -23,10 +25,23 @@ struct dt_inbox_addr {
     uint64_t nonce;
 };
 
-struct dt_inbox_page; /* the first page */
+struct dt_inbox_page { /* the first page */
+    uint32_t magic, version;
+    uint64_t nonce;
+    alignas(DT_RING_LINE) _Atomic uint64_t notice;
+    alignas(DT_RING_LINE) _Atomic uint32_t asleep; /* a futex */
+};
+
+/* Where the owner's board of a communicator is, if serial is that wanted. */
+#define DT_INBOX_BOARDS 256
+struct dt_inbox_board {
+    _Atomic uint64_t serial; /* plus 1; 0: none */
+    _Atomic uint64_t offset; /* in the file; 0: closed */
+};
 
 struct dt_inbox {
     struct dt_inbox_page *page; /* the mapping; NULL: none */
+    struct dt_inbox_board *boards;
     size_t len;
     size_t slots;
 };
@@ -40,11 +55,14 @@ dt_result_t dt_inbox_create(int *fd, struct dt_inbox_addr *addr,
 dt_result_t dt_inbox_map(int fd, size_t slots, struct dt_inbox *box,
                          struct dt_error *err);
 
-/* Map that of rank. Errors: SYSTEM; VERSION when it is none of ours;
- * PROC_FAILED when its process is gone. */
+/* Map that of rank; *fd is its file, for the caller to close. Errors: SYSTEM;
+ * VERSION when it is none of ours; PROC_FAILED when its process is gone. */
 dt_result_t dt_inbox_open(const struct dt_inbox_addr *addr, size_t rank,
-                          size_t slots, struct dt_inbox *box,
+                          size_t slots, struct dt_inbox *box, int *fd,
                           struct dt_error *err);
+
+/* The first byte of the file behind an inbox of so many slots. */
+size_t dt_inbox_end(size_t slots);
 
 /* The ring of slot, from where it stands now. */
 void dt_inbox_ring(const struct dt_inbox *box, size_t slot,
@@ -53,6 +71,20 @@ void dt_inbox_ring(const struct dt_inbox *box, size_t slot,
 /* One word for its owner, 0 at first; only the first posted counts. */
 uint64_t dt_inbox_notice(const struct dt_inbox *box);
 void dt_inbox_post_notice(const struct dt_inbox *box, uint64_t notice);
+
+/* Owner: sleep until woken, at most us microseconds. The first of several calls
+ * only says that sleep is near, so that its caller can look around once more
+ * before it closes its eyes. */
+void dt_inbox_sleep(const struct dt_inbox *box, unsigned us);
+
+/* The others, when they have brought something. Without a fence: a wake-up
+ * can be lost when both do this at the same moment, so sleeps are short. */
+void dt_inbox_wake_sleeper(struct dt_inbox_page *page);
+static inline void dt_inbox_wake(struct dt_inbox_page *page)
+{
+    if (atomic_load_explicit(&page->asleep, memory_order_relaxed))
+        dt_inbox_wake_sleeper(page);
+}
 
 /* Unmap; a zeroed box is fine. */
 void dt_inbox_unmap(struct dt_inbox *box);

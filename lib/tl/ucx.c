@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In front of each request of UCX. */
-struct slot {
-    bool orphan; /* the caller has got its answer already */
-};
-
 static struct dt_ucx *ucx_of(struct dt_tl *tl)
 {
     return (struct dt_ucx *)tl;
@@ -36,11 +31,13 @@ void dt_ucx_doom(struct dt_ucx *ucx, size_t by, size_t missing, const char *fmt,
 
 static void enlist(struct dt_ucx *ucx, struct dt_tl_req *req)
 {
-    req->prev = NULL;
-    req->next = ucx->pending;
-    if (req->next)
-        req->next->prev = req;
-    ucx->pending = req;
+    req->prev = ucx->last;
+    req->next = NULL;
+    if (req->prev)
+        req->prev->next = req;
+    else
+        ucx->pending = req;
+    ucx->last = req;
     ucx->peers[req->peer].pending++;
 }
 
@@ -52,6 +49,8 @@ static void delist(struct dt_ucx *ucx, struct dt_tl_req *req)
         ucx->pending = req->next;
     if (req->next)
         req->next->prev = req->prev;
+    else
+        ucx->last = req->prev;
     ucx->peers[req->peer].pending--;
 }
 
@@ -59,8 +58,8 @@ static void give_up(struct dt_ucx *ucx, struct dt_tl_req *req)
 {
     delist(ucx, req);
     req->status = DT_ERR_PROC_FAILED;
-    if (req->handle)
-        ((struct slot *)req->handle)->orphan = true;
+    if (req->handle && !dt_ucx_puts(ucx, req->peer, req->len))
+        ((struct dt_ucx_slot *)req->handle)->orphan = true;
 }
 
 static void fail(struct dt_ucx *ucx)
@@ -71,7 +70,7 @@ static void fail(struct dt_ucx *ucx)
         next = req->next;
         if (!req->handle)
             give_up(ucx, req);
-        else if (!req->send)
+        else if (!req->send && !dt_ucx_puts(ucx, req->peer, req->len))
             ucp_request_cancel(ucx->worker, req->handle);
     }
     dt_ucx_cut(ucx);
@@ -96,7 +95,15 @@ static bool judge(struct dt_ucx *ucx)
 
 /* ---- messages ---- */
 
-static void complete(struct dt_ucx *ucx, struct dt_tl_req *req,
+void dt_ucx_lose(struct dt_ucx *ucx, const struct dt_tl_req *req,
+                 ucs_status_t status)
+{
+    if (status != UCS_OK && status != UCS_ERR_CANCELED)
+        dt_ucx_doom(ucx, ucx->rank, req->peer + 1, "rank %zu is gone: %s",
+                    req->peer, ucs_status_string(status));
+}
+
+void dt_ucx_complete(struct dt_ucx *ucx, struct dt_tl_req *req,
                      ucs_status_t status)
 {
     delist(ucx, req);
@@ -105,33 +112,36 @@ static void complete(struct dt_ucx *ucx, struct dt_tl_req *req,
     if (status == UCS_OK && !ucx->failed)
         return;
     req->status = DT_ERR_PROC_FAILED;
-    if (status != UCS_OK && status != UCS_ERR_CANCELED)
-        dt_ucx_doom(ucx, ucx->rank, req->peer + 1, "rank %zu is gone: %s",
-                    req->peer, ucs_status_string(status));
+    dt_ucx_lose(ucx, req, status);
+}
+
+void dt_ucx_disagree(struct dt_ucx *ucx, const struct dt_tl_req *req)
+{
+    dt_ucx_doom(ucx, ucx->rank, 0,
+                "rank %zu %s a message of another length than the %zu bytes "
+                "rank %zu %s (tag %#llx): the ranks disagree about the "
+                "operation",
+                req->peer, req->send ? "expected" : "sent", req->len, ucx->rank,
+                req->send ? "sent" : "expected", (unsigned long long)req->tag);
 }
 
 static void received(struct dt_ucx *ucx, struct dt_tl_req *req,
                      ucs_status_t status, const ucp_tag_recv_info_t *info)
 {
-    if (status == UCS_OK)
-        req->tag = info->sender_tag & ~DT_UCX_RANK_MASK;
-    if (status == UCS_ERR_MESSAGE_TRUNCATED ||
-        (status == UCS_OK && info->length != req->len)) {
-        dt_ucx_doom(ucx, ucx->rank, 0,
-                    "rank %zu sent a message of another length than the %zu "
-                    "bytes rank %zu expected (tag %#llx): the ranks disagree "
-                    "about the operation",
-                    req->peer, req->len, ucx->rank,
-                    (unsigned long long)req->tag);
-        status = UCS_ERR_MESSAGE_TRUNCATED;
+    if (status == UCS_OK) {
+        req->tag = info->sender_tag & ~DT_UCX_TAG_MASK;
+        if (info->length != req->len || info->sender_tag & DT_UCX_HEAD)
+            status = UCS_ERR_MESSAGE_TRUNCATED;
     }
-    complete(ucx, req, status);
+    if (status == UCS_ERR_MESSAGE_TRUNCATED)
+        dt_ucx_disagree(ucx, req);
+    dt_ucx_complete(ucx, req, status);
 }
 
 /* Was the request abandoned? Leaves UCX's part of it as it found it. */
 static bool give_back(void *request)
 {
-    struct slot *slot = request;
+    struct dt_ucx_slot *slot = request;
     bool orphan = slot->orphan;
     slot->orphan = false;
     ucp_request_free(request);
@@ -142,7 +152,7 @@ static void on_sent(void *request, ucs_status_t status, void *arg)
 {
     struct dt_tl_req *req = arg;
     if (!give_back(request))
-        complete(ucx_of(req->tl), req, status);
+        dt_ucx_complete(ucx_of(req->tl), req, status);
 }
 
 static void on_received(void *request, ucs_status_t status,
@@ -173,24 +183,86 @@ static bool prepare(struct dt_ucx *ucx, size_t rank, uint64_t tag, size_t len,
     return true;
 }
 
+static ucp_request_param_t describe(struct dt_ucx *ucx, struct dt_tl_req *req)
+{
+    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                 UCP_OP_ATTR_FIELD_USER_DATA,
+                                 .user_data = req};
+    if (req->send)
+        param.cb.send = on_sent;
+    else
+        param.cb.recv = on_received;
+#if UCP_API_VERSION >= UCP_VERSION(1, 13)
+    param.memh = dt_ucx_mem_find(ucx, req->buf, req->len);
+    if (param.memh)
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMH;
+#else
+    (void)ucx;
+#endif
+    return param;
+}
+
+static void post_send(struct dt_ucx *ucx, struct dt_tl_req *req)
+{
+    if (dt_ucx_puts(ucx, req->peer, req->len)) {
+        dt_ucx_put_send(ucx, req);
+        return;
+    }
+    ucp_request_param_t param = describe(ucx, req);
+    ucs_status_ptr_t request =
+        ucp_tag_send_nbx(ucx->peers[req->peer].ep, req->buf, req->len,
+                         req->tag | (uint64_t)ucx->rank << DT_TAG_BITS, &param);
+    if (UCS_PTR_IS_PTR(request))
+        req->handle = request;
+    else
+        dt_ucx_complete(ucx, req, UCS_PTR_STATUS(request));
+}
+
+static void post_recv(struct dt_ucx *ucx, struct dt_tl_req *req)
+{
+    if (dt_ucx_puts(ucx, req->peer, req->len)) {
+        dt_ucx_put_recv(ucx, req);
+        return;
+    }
+    ucp_request_param_t param = describe(ucx, req);
+    ucp_tag_t wanted = req->tag | (uint64_t)req->peer << DT_TAG_BITS;
+    /* UCX 1.13 does not tell what it received at once */
+    ucp_tag_recv_info_t info = {0};
+    ucp_tag_probe_nb(ucx->worker, wanted, DT_UCX_MATCH, 0, &info);
+    ucs_status_ptr_t request = ucp_tag_recv_nbx(ucx->worker, req->buf, req->len,
+                                                wanted, DT_UCX_MATCH, &param);
+    if (UCS_PTR_IS_PTR(request))
+        req->handle = request;
+    else
+        received(ucx, req, UCS_PTR_STATUS(request), &info);
+}
+
+void dt_ucx_release(struct dt_ucx_peer *peer)
+{
+    struct dt_ucx *ucx = peer->ucx;
+    struct dt_tl_req *next;
+    for (struct dt_tl_req *req = ucx->pending; req; req = next) {
+        next = req->next;
+        if (req->handle || &ucx->peers[req->peer] != peer)
+            continue;
+        if (req->send)
+            post_send(ucx, req);
+        else
+            post_recv(ucx, req);
+    }
+}
+
 static void ucx_isend(struct dt_tl *tl, size_t rank, uint64_t tag,
                       const void *buf, size_t len, struct dt_tl_req *req)
 {
     struct dt_ucx *ucx = ucx_of(tl);
-    if (!prepare(ucx, rank, tag, len, true, req) ||
-        !dt_ucx_link(&ucx->peers[rank]))
+    if (!prepare(ucx, rank, tag, len, true, req))
         return;
-    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
-                                                 UCP_OP_ATTR_FIELD_USER_DATA,
-                                 .cb.send = on_sent,
-                                 .user_data = req};
-    ucs_status_ptr_t request =
-        ucp_tag_send_nbx(ucx->peers[rank].ep, buf, len,
-                         tag | (uint64_t)ucx->rank << DT_TAG_BITS, &param);
-    if (UCS_PTR_IS_PTR(request))
-        req->handle = request;
+    req->buf = (char *)buf; /* only read from */
+    if (ucx->peers[rank].ready)
+        post_send(ucx, req);
     else
-        complete(ucx, req, UCS_PTR_STATUS(request));
+        dt_ucx_link(&ucx->peers[rank]);
 }
 
 static void ucx_irecv(struct dt_tl *tl, size_t rank, uint64_t tag, void *buf,
@@ -199,24 +271,18 @@ static void ucx_irecv(struct dt_tl *tl, size_t rank, uint64_t tag, void *buf,
     struct dt_ucx *ucx = ucx_of(tl);
     if (!prepare(ucx, rank, tag, len, false, req))
         return;
-    /* what a peer sent before it went still counts; and UCX 1.13 does not
-     * tell what it received at once */
-    ucp_tag_recv_info_t info;
-    ucp_tag_t wanted = tag | (uint64_t)rank << DT_TAG_BITS;
-    bool linked = dt_ucx_link(&ucx->peers[rank]);
-    if (!ucp_tag_probe_nb(ucx->worker, wanted, ~DT_TAG_NOTE, 0, &info) &&
-        !linked)
-        return;
-    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
-                                                 UCP_OP_ATTR_FIELD_USER_DATA,
-                                 .cb.recv = on_received,
-                                 .user_data = req};
-    ucs_status_ptr_t request =
-        ucp_tag_recv_nbx(ucx->worker, buf, len, wanted, ~DT_TAG_NOTE, &param);
-    if (UCS_PTR_IS_PTR(request))
-        req->handle = request;
-    else
-        received(ucx, req, UCS_PTR_STATUS(request), &info);
+    req->buf = buf;
+    struct dt_ucx_peer *peer = &ucx->peers[rank];
+    if (!dt_ucx_link(peer)) {
+        /* what a peer sent before it went still counts */
+        ucp_tag_recv_info_t info;
+        if (!dt_ucx_puts(ucx, rank, len) &&
+            ucp_tag_probe_nb(ucx->worker, tag | (uint64_t)rank << DT_TAG_BITS,
+                             DT_UCX_MATCH, 0, &info))
+            post_recv(ucx, req);
+    } else if (peer->ready || !ucx->rdma) {
+        post_recv(ucx, req);
+    }
 }
 
 static bool ucx_progress(struct dt_tl *tl)
@@ -226,6 +292,8 @@ static bool ucx_progress(struct dt_tl *tl)
         return false;
     bool moved = ucp_worker_progress(ucx->worker) != 0;
     dt_ucx_listen(ucx);
+    if (ucx->linking)
+        dt_ucx_tend(ucx);
     judge(ucx);
     return moved;
 }
@@ -236,6 +304,11 @@ static dt_result_t ucx_check(struct dt_tl *tl, struct dt_error *err)
     if (!judge(ucx))
         return DT_SUCCESS;
     return dt_error_set(err, DT_ERR_PROC_FAILED, "%s", ucx->err.text);
+}
+
+static bool ucx_revoked(struct dt_tl *tl)
+{
+    return ucx_of(tl)->failed || ucx_of(tl)->doomed;
 }
 
 static void ucx_revoke(struct dt_tl *tl)
@@ -257,73 +330,16 @@ static void ucx_close(struct dt_tl *tl)
     bool clean = !ucx->failed && !ucx->deaths;
     if (ucx->peers && !ucx->failed)
         clean = dt_ucx_part(ucx) && clean;
-    if (ucx->addr)
-        ucp_worker_release_address(ucx->worker, ucx->addr);
+    while (ucx->memories)
+        dt_ucx_mem_deregister(tl, ucx->memories);
     /* UCX 1.13 aborts the process when it destroys a worker that is still
      * connecting, as may be after a failure: leave that one to the exit */
-    if (ucx->worker && clean)
-        ucp_worker_destroy(ucx->worker);
-    if (ucx->context && clean)
-        ucp_cleanup(ucx->context);
+    if (clean)
+        dt_ucx_stop(ucx);
+    dt_ucx_put_stop(ucx);
     free(ucx->peers);
     free(ucx->cards);
     free(ucx);
-}
-
-static void init_slot(void *request)
-{
-    ((struct slot *)request)->orphan = false;
-}
-
-static dt_result_t explain(ucs_status_t status, const char *what,
-                           struct dt_error *err)
-{
-    return dt_error_set(
-        err, status == UCS_ERR_NO_MEMORY ? DT_ERR_NO_MEMORY : DT_ERR_SYSTEM,
-        "UCX cannot %s: %s; see UCX_TLS and UCX_NET_DEVICES", what,
-        ucs_status_string(status));
-}
-
-static dt_result_t start(struct dt_ucx *ucx, struct dt_error *err)
-{
-    ucp_config_t *config;
-    ucs_status_t status = ucp_config_read(NULL, NULL, &config);
-    if (status != UCS_OK)
-        return explain(status, "read its configuration", err);
-    /* An eager zero-copy send over TCP to a peer that dies ends in an
-     * assertion of UCX 1.13; large messages go by rendezvous anyway. */
-    if (!getenv("UCX_ZCOPY_THRESH"))
-        ucp_config_modify(config, "ZCOPY_THRESH", "inf");
-    ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES |
-                                         UCP_PARAM_FIELD_REQUEST_SIZE |
-                                         UCP_PARAM_FIELD_REQUEST_INIT |
-                                         UCP_PARAM_FIELD_TAG_SENDER_MASK |
-                                         UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
-                           .features = UCP_FEATURE_TAG,
-                           .request_size = sizeof(struct slot),
-                           .request_init = init_slot,
-                           .tag_sender_mask = DT_UCX_RANK_MASK,
-                           .estimated_num_eps = ucx->size};
-    status = ucp_init(&params, config, &ucx->context);
-    ucp_config_release(config);
-    if (status != UCS_OK)
-        return explain(status, "start", err);
-    ucp_worker_params_t wparams = {.field_mask =
-                                       UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-                                   .thread_mode = UCS_THREAD_MODE_SINGLE};
-    status = ucp_worker_create(ucx->context, &wparams, &ucx->worker);
-    if (status != UCS_OK)
-        return explain(status, "make a worker", err);
-    ucp_worker_attr_t attr = {.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS |
-                                            UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS,
-                              .address_flags =
-                                  UCP_WORKER_ADDRESS_FLAG_NET_ONLY};
-    status = ucp_worker_query(ucx->worker, &attr);
-    if (status != UCS_OK)
-        return explain(status, "tell its address", err);
-    ucx->addr = attr.address;
-    ucx->addr_len = attr.address_length;
-    return DT_SUCCESS;
 }
 
 static dt_result_t ucx_open(const struct dt_tl_config *config,
@@ -339,7 +355,7 @@ static dt_result_t ucx_open(const struct dt_tl_config *config,
     ucx->tl.ops = &dt_tl_ucx;
     ucx->rank = config->rank;
     ucx->size = config->size;
-    dt_result_t result = start(ucx, err);
+    dt_result_t result = dt_ucx_start(ucx, err);
     if (result != DT_SUCCESS) {
         ucx_close(&ucx->tl);
         return result;
@@ -388,6 +404,18 @@ const struct dt_tl_ops dt_tl_ucx = {
     .irecv = ucx_irecv,
     .progress = ucx_progress,
     .check = ucx_check,
+    .revoked = ucx_revoked,
     .revoke = ucx_revoke,
+    .nap = dt_tl_no_nap,
+    .board_open = dt_tl_no_board_open,
+    .board_close = dt_tl_no_board_close,
+    .post = dt_tl_no_post,
+    .peek = dt_tl_no_peek,
+    .pass = dt_tl_no_pass,
+    .passed = dt_tl_no_passed,
+    .mem_alloc = dt_tl_no_mem_alloc,
+    .mem_free = dt_tl_no_mem_free,
+    .mem_register = dt_ucx_mem_register,
+    .mem_deregister = dt_ucx_mem_deregister,
     .close = ucx_close,
 };

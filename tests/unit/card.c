@@ -7,12 +7,12 @@
 #include "boot/card.h"
 #include "tap.h"
 
-/* Version 1 for node "n7", with a 3-byte and a 5-byte address. Never edit. */
-static const unsigned char
-    golden[] = {'d', 't', '-', 'c', 'a',      'r',      'd',
-                0,   1,   0,   0,   0,        1,        0,
-                0,   0,   'n', '7', [80] = 3, [84] = 5, [88] = 'a',
-                'b', 'c', 'v', 'w', 'x',      'y',      'z'};
+/* Version 2 for node "n7", with a 3-byte and a 5-byte address and 2 bytes of
+ * parameters. Never edit. */
+static const unsigned char golden[] = {
+    'd', 't', '-', 'c', 'a', 'r', 'd', 0,        2,        0,        0,
+    0,   1,   0,   0,   0,   'n', '7', [80] = 3, [84] = 5, [88] = 2, [92] = 'a',
+    'b', 'c', 'v', 'w', 'x', 'y', 'z', 'p',      'q'};
 
 static dt_result_t unpack(const void *data, size_t len, struct dt_card *card,
                           struct dt_error *err)
@@ -26,7 +26,8 @@ static void round_trip(void)
     struct dt_error err = {""};
     struct dt_card card = {.node = "n7",
                            .tag_layout = 1,
-                           .tl = {{"abc", 3}, {"vwxyz", 5}}},
+                           .tl = {{"abc", 3}, {"vwxyz", 5}},
+                           .tune = {"pq", 2}},
                    back = {0};
     struct dt_blob bytes;
     ok(dt_card_pack(&card, &bytes, &err) == DT_SUCCESS, "a card is packed");
@@ -34,7 +35,8 @@ static void round_trip(void)
        "as the golden sample");
     ok(unpack(golden, sizeof(golden), &back, &err) == DT_SUCCESS &&
            !strcmp(back.node, "n7") && back.tag_layout == 1 &&
-           back.tl[0].len == 3 && back.tl[1].len == 5 &&
+           back.tl[0].len == 3 && back.tl[1].len == 5 && back.tune.len == 2 &&
+           !memcmp(back.tune.data, "pq", 2) &&
            !memcmp(back.tl[1].data, "vwxyz", 5),
        "the golden sample is read");
     free((void *)bytes.data);
@@ -46,7 +48,7 @@ static void refused(void)
     struct dt_card card = {.node = "untouched"};
     unsigned char bad[sizeof(golden)];
     memcpy(bad, golden, sizeof(bad));
-    bad[8] = 2;
+    bad[8] = 3;
     ok(unpack(bad, sizeof(bad), &card, &err) == DT_ERR_VERSION &&
            strstr(err.text, "rank 3"),
        "another version is refused by name: %s", err.text);

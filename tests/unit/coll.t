@@ -5,8 +5,10 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/lib/tap.sh"
 build=${DT_BUILD:-$top/build}
 ranks=$build/tests/unit/coll-ranks
+random=$build/tests/unit/random-ranks
 fork() { timeout -k 5 150 "$build/tests/dt-fork" "$@"; }
 
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 [ -x "$ranks" ] || skip_all "not built: $ranks"
 
 # ranks nodes options
@@ -38,34 +40,66 @@ END
 
 is "a job of one rank needs no launcher" \
     "$(timeout 60 "$ranks" all 2>&1 | cut -c1-6)" digest
-ok "misuse is answered, not obeyed" fork -n 2 "$ranks" misuse
+while read -r n nodes; do
+    on="$n ranks on $nodes nodes"
+    ok "$on: misuse is answered, not obeyed" \
+        fork -n "$n" -N "$nodes" "$ranks" misuse
+    ok "$on: many requests at once" fork -n "$n" -N "$nodes" "$ranks" requests
+    ok "$on: communicators of communicators" \
+        fork -n "$n" -N "$nodes" "$ranks" comms
+    ok "$on: messages and groups" fork -n "$n" -N "$nodes" "$ranks" groups
+    ok "$on: three threads on three communicators" \
+        fork -n "$n" -N "$nodes" "$ranks" threads
+done <<'END'
+2 1
+4 1
+5 2
+END
+ok "256 communicators, and one too many" fork -n 3 -N 2 "$ranks" exhaust
+with() { (export "${@:2:$1}" && shift $(($1 + 1)) && fork "$@"); }
+for nodes in 1 2; do
+    ok "DT_CHECK=1 names who differs, $nodes nodes" \
+        with 1 DT_CHECK=1 -n 4 -N "$nodes" "$ranks" check
+    ok "DT_PROGRESS=thread moves what nobody waits for, $nodes nodes" \
+        with 1 DT_PROGRESS=thread -n 3 -N "$nodes" "$ranks" progress \
+        "$tmp/progress-$nodes"
+done
+for mode in requests groups threads; do
+    ok "$mode with DT_PROGRESS=thread" \
+        with 1 DT_PROGRESS=thread -n 3 "$ranks" "$mode"
+done
+ok "requests with DT_CHECK=1, too" \
+    with 2 DT_CHECK=1 DT_PROGRESS=thread -n 3 "$ranks" requests
 ok "one rank's notice is everybody's in the same step, one node" \
     fork -n 3 "$ranks" notice
 ok "the same on several nodes" fork -n 5 -N 3 "$ranks" notice
 
-# UCX 1.13 can fail an assertion of its own when several connections break at
-# once; such a run tells nothing of us
-fork_and_lose() # as fork
-{
-    local out try
-
-    for ((try = 0; try < 8; try++)); do
-        out=$(fork "$@" 2>&1)
-        grep -q '^\[.*[a-z_]*\.c:[0-9]* *Assertion' <<<"$out" || break
-        echo "# UCX aborted a survivor by an assertion of its own: again" >&2
-    done
-    printf '%s\n' "$out"
-}
+# seed ranks nodes options
+while read -r seed n nodes opts; do
+    # shellcheck disable=SC2086
+    ok "random program $seed, $n ranks on $nodes nodes $opts" \
+        fork -n "$n" -N "$nodes" $opts "$random" "$seed" 60
+done <<'END'
+1 1 1
+2 2 1
+3 3 1
+4 4 2
+5 5 3
+6 8 2 -c
+END
+is "a random program with DT_PROGRESS=thread" \
+    "$(DT_PROGRESS=thread fork -n 4 -N 2 "$random" 7 60 print 2>&1 | sort)" \
+    "$(fork -n 4 -N 2 "$random" 7 60 print 2>&1 | sort)"
 
 for nodes in 1 2 3; do
-    out=$(fork_and_lose -n 3 -N "$nodes" "$ranks" die)
+    out=$(fork -n 3 -N "$nodes" "$ranks" die 2>&1)
     is "a rank dies, $nodes nodes: only it fails" \
         "$(grep '^dt-fork' <<<"$out")" "dt-fork: rank 2: killed by signal 9"
     like "  and the others are told" "$out" 'rank 0: process failed: .+'
 done
 
 for nodes in 1 2; do
-    out=$(fork_and_lose -n 4 -N "$nodes" "$ranks" amid)
+    out=$(fork -n 4 -N "$nodes" "$ranks" amid 2>&1)
     is "a rank dies amid long messages, $nodes nodes: only it fails" \
         "$(grep '^dt-fork' <<<"$out")" "dt-fork: rank 3: killed by signal 9"
 done
@@ -74,7 +108,7 @@ ok "more operations than a tag can count, one still open" \
 ok "the same between nodes" fork -n 3 -N 3 "$ranks" wrap
 ok "dt_finalize with an open request" fork -n 4 -N 2 "$ranks" open
 is "dt_finalize tells that an open request failed" \
-    "$(fork_and_lose -n 4 -N 2 "$ranks" lose-open | grep '^dt-fork')" \
+    "$(fork -n 4 -N 2 "$ranks" lose-open 2>&1 | grep '^dt-fork')" \
     "dt-fork: rank 3: killed by signal 9"
 
 out=$(DT_TIMEOUT=2 UCX_KEEPALIVE_INTERVAL=1s fork -n 2 -N 2 "$ranks" stop 2>&1)
@@ -86,8 +120,21 @@ like "a stopped rank is a time-out, not a hang" "$out" \
 is "  and the others end by themselves" "$(grep '^dt-fork' <<<"$out")" \
     "dt-fork: rank 2: killed by signal 9"
 
+# 8 at once: most of them wait for the time-out
+for opts in '-n 2' '-n 3 -N 2'; do
+    # shellcheck disable=SC2086
+    ok "ranks that disagree come to an end, $opts" env DT_TIMEOUT=2 \
+        xargs -P 8 -I '{}' timeout -k 5 100 "$build/tests/dt-fork" -t 90 \
+        $opts "$ranks" disagree '{}' < <(seq 0 28)
+done
+like "  and these were all" "$(fork -n 1 "$ranks" disagree 29 2>&1)" 'code 3'
+
 like "DT_TIMEOUT is checked" "$(DT_TIMEOUT=soon fork -n 1 "$ranks" 2>&1)" \
     'DT_TIMEOUT=soon: expected a whole number from 1'
+like "DT_CHECK is checked" "$(DT_CHECK=yes fork -n 1 "$ranks" 2>&1)" \
+    'DT_CHECK=yes: expected a whole number from 0 to 1'
+like "DT_PROGRESS is checked" "$(DT_PROGRESS=no fork -n 1 "$ranks" 2>&1)" \
+    'DT_PROGRESS=no: expected thread'
 like "another plugin's version is refused" \
     "$(DT_ENV_VERSION=7 fork -n 1 "$ranks" 2>&1)" 'environment version 7'
 like "several tasks of a step without PMIx are refused" \

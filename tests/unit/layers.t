@@ -100,10 +100,33 @@ wrong_links() # MAKEFILE
         done
 }
 
+# What does a layer call that neither it nor a layer below it has? The
+# checkpoints stand on dt.h, as a program does, and the launches of the kernels
+# are a part of cuda, which tests put on a driver of their own.
+calls_upward() # FOLDER of lib*-LAYER.a
+{
+    local layer name
+    for layer in "${!below[@]}"; do
+        [[ $layer != ckpt && $layer != kernels ]] || continue
+        [ -e "$1/libdt-$layer.a" ] || continue
+        comm -23 \
+            <(nm -u "$1/libdt-$layer.a" 2>/dev/null | awk '/ U dt_/{print $2}' |
+                sort -u) \
+            <(for name in "$layer" ${below[$layer]}; do
+                nm -g --defined-only "$1/libdt-$name.a" 2>/dev/null
+            done | awk 'NF == 3 {print $3}' | sort -u) |
+            sed "s/^/$layer calls /"
+    done
+}
+
 is "no include goes upward" "$(violations "$top")" ""
 is "no link line goes upward" "$(wrong_links "$top/Makefile.am")" ""
 
-# the two checks above do see what is wrong
+build=${DT_BUILD:-$top/build}
+[ -e "$build/lib/.libs/libdt-base.a" ] &&
+    is "no call goes upward" "$(calls_upward "$build/lib/.libs")" ""
+
+# these checks do see what is wrong
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 mkdir -p "$tmp/lib/topo" "$tmp/lib/coll" "$tmp/lib/tl" "$tmp/spank"
 echo '#include "coll/comm.h"' >"$tmp/lib/topo/place.c"
@@ -121,6 +144,11 @@ is "an include upward is seen" "$(violations "$tmp" | sort)" \
 lib/tl/ucx.c: "coll/comm.h" of layer coll
 lib/topo/place.c: "coll/comm.h" of layer coll
 spank/plugin.c: <pmix_server.h>'
+if command -v cc ar >/dev/null; then
+    echo 'void dt_high(void); void dt_low(void) { dt_high(); }' >"$tmp/low.c"
+    (cd "$tmp" && cc -c low.c && ar rc libdt-base.a low.o)
+    is "a call upward is seen" "$(calls_upward "$tmp")" "base calls dt_high"
+fi
 is "a link upward is seen" "$(wrong_links "$tmp/Makefile.am")" \
 "base links coll
 spank links \$(UCX_LIBS)

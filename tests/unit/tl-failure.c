@@ -215,6 +215,91 @@ static void case_revoke_stopped(struct rank *r)
         kill(r->board->pid[victim(r)], SIGCONT);
 }
 
+/* Long messages to and from everybody, under way. */
+struct storm {
+    size_t len;
+    char *out;
+    struct dt_tl_req sends[MAX_RANKS];
+    struct trap traps[MAX_RANKS];
+};
+
+static void begin_storm(struct rank *r, struct storm *storm, int rounds)
+{
+    storm->len = 16 * MIB;
+    storm->out = memory(r, storm->len);
+    memset(storm->out, 1, storm->len);
+    for (size_t p = 0; p < r->size; p++)
+        if (p != r->me) {
+            isend(r, p, 1, storm->out, storm->len, &storm->sends[p]);
+            set_trap(r, &storm->traps[p], p, 1, storm->len);
+        }
+    for (int i = 0; i < rounds; i++)
+        r->ops->progress(r->tl);
+}
+
+static void end_storm(struct rank *r, struct storm *storm)
+{
+    struct trap never;
+    set_trap(r, &never, after(r), 3, MIB);
+    /* whom a rank blames depends on what it hears of first */
+    spring_trap(r, &never, "rank");
+    for (size_t p = 0; p < r->size; p++)
+        if (p != r->me) {
+            NEED(storm->sends[p].status != DT_IN_PROGRESS, "send to %zu", p);
+            NEED(storm->traps[p].req.status != DT_IN_PROGRESS, "from %zu", p);
+            NEED(!mprotect(storm->traps[p].buf, storm->len, PROT_NONE),
+                 "mprotect");
+        }
+    for (int i = 0; i < 300; i++)
+        r->ops->progress(r->tl);
+    free(storm->out);
+    leave(r);
+}
+
+static void case_revoke_amid(struct rank *r)
+{
+    struct storm storm;
+    join(r);
+    greet_all(r);
+    begin_storm(r, &storm, 20);
+    if (r->me == 0)
+        r->ops->revoke(r->tl);
+    end_storm(r, &storm);
+}
+
+/* All connections to one break at once, each in mid-message. */
+static void case_killed_amid(struct rank *r)
+{
+    struct storm storm;
+    join(r);
+    greet_all(r);
+    begin_storm(r, &storm, 20);
+    if (r->me == victim(r))
+        die(r);
+    end_storm(r, &storm);
+}
+
+/* It dies when the first messages look for their way. */
+static void killed_at_once(struct rank *r, int rounds)
+{
+    struct storm storm;
+    join(r);
+    begin_storm(r, &storm, rounds);
+    if (r->me == victim(r))
+        die(r);
+    end_storm(r, &storm);
+}
+
+static void case_killed_first(struct rank *r)
+{
+    killed_at_once(r, 0);
+}
+
+static void case_killed_soon(struct rank *r)
+{
+    killed_at_once(r, 7);
+}
+
 static void length_case(struct rank *r, size_t sent, size_t wanted, bool early)
 {
     struct dt_tl_req s, q;
@@ -271,6 +356,17 @@ static void case_too_short_large(struct rank *r)
     length_case(r, MIB, 3 * MIB, true);
 }
 
+/* ... where one of them is what a transport sends first for the other */
+static void case_long_for_short(struct rank *r)
+{
+    length_case(r, 3 * MIB, 8, false);
+}
+
+static void case_short_for_long(struct rank *r)
+{
+    length_case(r, 8, 3 * MIB, true);
+}
+
 static const struct tl_case cases[] = {
     {"a peer is killed, receive pending", case_killed_receiving, true},
     {"a peer is killed in a message", case_killed_in_message, true},
@@ -281,11 +377,17 @@ static const struct tl_case cases[] = {
     {"revoke", case_revoke},
     {"revoke by one that never connected", case_revoke_stranger},
     {"revoke beside a stopped peer", case_revoke_stopped},
+    {"revoke amid long messages", case_revoke_amid},
+    {"a peer is killed amid long messages", case_killed_amid, true},
+    {"a peer is killed by the first message", case_killed_first, true, true},
+    {"a peer is killed soon after it", case_killed_soon, true, true},
     {"longer than its receive", case_too_long},
     {"longer than its receive, early", case_too_long_early},
     {"shorter than its receive", case_too_short},
     {"longer than its receive, both long", case_too_long_large},
     {"shorter than its receive, both long", case_too_short_large},
+    {"long, for a short receive", case_long_for_short},
+    {"short, for a long receive", case_short_for_long},
 };
 
 int main(int argc, char **argv)

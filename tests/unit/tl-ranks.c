@@ -303,11 +303,13 @@ int run_cases(const struct tl_case *cases, size_t ncases,
     static const size_t sizes[] = {2, 3, MAX_RANKS};
     const char *only = argv[1];
     const char *part = only && argv[2] ? argv[2] : "";
+    size_t most =
+        only && argv[2] && argv[3] ? strtoul(argv[3], NULL, 10) : MAX_RANKS;
     for (; *transports; transports++)
         for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++)
             for (size_t c = 0; c < ncases; c++)
                 if ((!only || !strcmp(only, (*transports)->name)) &&
-                    strstr(cases[c].name, part))
+                    strstr(cases[c].name, part) && sizes[s] <= most)
                     run_case(*transports, &cases[c], sizes[s]);
     return tap_done();
 }

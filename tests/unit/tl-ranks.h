@@ -40,7 +40,7 @@ struct tl_case {
 
 /* Run the cases, with several numbers of ranks, on each of the transports (up
  * to a NULL). Arguments of the program: only this transport, only cases whose
- * name contains this. The exit status. */
+ * name contains this, at most so many ranks. The exit status. */
 int run_cases(const struct tl_case *cases, size_t ncases,
               const struct dt_tl_ops *const *transports, char **argv);
 

@@ -40,11 +40,12 @@ static void corrupt_case(struct rank *r, int how)
         struct dt_inbox_addr addr;
         struct dt_inbox box;
         struct dt_ring ring;
+        int fd;
         struct {
             uint64_t tag, len;
         } header = {1, how == 0 ? 0 : how == 1 ? UINT64_MAX : (size_t)1 << 62};
         memcpy(&addr, r->board->addr[0], sizeof(addr));
-        NEED(dt_inbox_open(&addr, 0, r->size, &box, &r->err) == DT_SUCCESS,
+        NEED(dt_inbox_open(&addr, 0, r->size, &box, &fd, &r->err) == DT_SUCCESS,
              "%s", r->err.text);
         dt_inbox_ring(&box, 1, &ring);
         ring.tail += -ring.tail & 63;
@@ -55,6 +56,7 @@ static void corrupt_case(struct rank *r, int how)
             ring.tail -= 1000;
         dt_ring_publish(&ring);
         dt_inbox_unmap(&box);
+        close(fd);
         set_trap(r, &trap, 0, 1, MIB);
         spring_trap(r, &trap, "rank 0");
     } else if (r->me == 0) {

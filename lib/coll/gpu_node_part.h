@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* gpu_node_part.h - what the files of gpu_node.h have in common. */
+#ifndef DT_COLL_GPU_NODE_PART_H
+#define DT_COLL_GPU_NODE_PART_H
+
+#include "coll/gpu_node.h"
+
+/* A board has two slots of this. With 8 MiB a round takes 20 us at the 400 GB/s
+ * of NVLink 4, a few times what its flags cost, and larger ones would gain
+ * little more; 16 MiB per communicator can be spared on any GPU that trains. */
+#define DT_GPU_NODE_SLOT ((size_t)8 << 20)
+
+/* A kernel looks at the abort word all the time: seconds until a GPU is taken
+ * for lost. */
+#define DT_GPU_NODE_ABORTED 10
+
+/* The test: exchanges, so that both slots are used, and used again, and the
+ * numbers that each two ranks exchange in one. */
+#define DT_GPU_NODE_ROUNDS  3
+#define DT_GPU_NODE_NUMBERS 60
+typedef uint32_t dt_gpu_numbers[DT_GPU_PEERS][DT_GPU_NODE_NUMBERS];
+
+/* In pinned memory, each of the kernels' words in a line of its own. */
+struct dt_gpu_words {
+    _Alignas(64) uint32_t abort;
+    _Alignas(64) uint32_t done;     /* the last ticket that is over */
+    _Alignas(64) uint32_t replayed; /* what captured ones write to */
+    _Alignas(64) dt_gpu_numbers shown[DT_GPU_NODE_ROUNDS];
+    _Alignas(64) dt_gpu_numbers seen[DT_GPU_NODE_ROUNDS];
+};
+
+struct dt_gpu_node {
+    struct dt_gpu *gpu;
+    int device;
+    size_t rank, size;
+    long timeout;              /* seconds */
+    void *board[DT_GPU_PEERS]; /* of each rank; mine is my own to free */
+    struct dt_gpu_words *words;
+    uint32_t last;      /* ticket */
+    dt_stream_t stream; /* that the last one was put on */
+    bool left;          /* the others' boards are given back */
+    bool stuck;         /* the GPU does not come back: nothing can be freed */
+};
+
+/* Wait for a ticket; false: not within so many seconds. */
+bool dt_gpu_node_wait(const struct dt_gpu_node *node, uint32_t ticket,
+                      long seconds);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* convert.c - between types, and quotients: by way of F32, a part at a time
+ * that stays in the cache. */
+#include "exec/exec.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "exec/kernels.h"
+
+enum { PART = 1024 };
+
+/* elements of a caller's buffer, wherever it lies */
+#define ANYWHERE __attribute__((aligned(1), may_alias))
+typedef int8_t any_i8 ANYWHERE;
+typedef uint8_t any_u8 ANYWHERE;
+typedef int32_t any_i32 ANYWHERE;
+typedef int64_t any_i64 ANYWHERE;
+typedef float any_f32 ANYWHERE;
+typedef double any_f64 ANYWHERE;
+
+static size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Leaves an odd last digit where digits are cut off, so that rounding what
+ * comes out, to fewer digits, is as good as rounding x itself. */
+static float to_odd(double x)
+{
+    float near = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &near, sizeof(bits));
+    if ((double)near == x)
+        return near;
+    if (fabs((double)near) > fabs(x))
+        bits--;
+    bits |= 1;
+    memcpy(&near, &bits, sizeof(near));
+    return near;
+}
+
+static void narrow_f64(void *dst, dt_dtype_t to, const void *src, size_t count)
+{
+    const any_f64 *x = src;
+    any_f32 *y = dst;
+    float wide[PART];
+    if (to == DT_DTYPE_F32) {
+        for (size_t i = 0; i < count; i++)
+            y[i] = isnan(x[i]) ? NAN : (float)x[i];
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        wide[i] = isnan(x[i]) ? NAN : to_odd(x[i]);
+    dt_exec_kernels()->narrow[to](dst, wide, count);
+}
+
+/* at most PART elements, between different types */
+static void cast_part(void *dst, dt_dtype_t to, const void *src,
+                      dt_dtype_t from, size_t count)
+{
+    const struct dt_exec_kernels *kernels = dt_exec_kernels();
+    float wide[PART];
+    const void *mid = src;
+    if (from == DT_DTYPE_F64) {
+        narrow_f64(dst, to, src, count);
+        return;
+    }
+    if (from != DT_DTYPE_F32) {
+        kernels->widen[from](to == DT_DTYPE_F32 ? dst : wide, src, count);
+        mid = wide;
+    }
+    if (to == DT_DTYPE_F64) {
+        const any_f32 *x = mid;
+        any_f64 *y = dst;
+        for (size_t i = 0; i < count; i++)
+            y[i] = isnan(x[i]) ? (double)NAN : (double)x[i];
+    } else if (to != DT_DTYPE_F32) {
+        kernels->narrow[to](dst, mid, count);
+    }
+}
+
+void dt_exec_cast(void *dst, dt_dtype_t to, const void *src, dt_dtype_t from,
+                  size_t count)
+{
+    size_t to_size = dt_dtype_size(to), from_size = dt_dtype_size(from);
+    if (to == from) {
+        memcpy(dst, src, count * to_size);
+        return;
+    }
+    for (size_t i = 0; i < count; i += PART)
+        cast_part((char *)dst + i * to_size, to,
+                  (const char *)src + i * from_size, from,
+                  min_size(count - i, PART));
+}
+
+static void divide_small(char *buf, size_t count, dt_dtype_t dtype,
+                         float divisor)
+{
+    const struct dt_exec_kernels *kernels = dt_exec_kernels();
+    float wide[PART];
+    size_t part, size = dt_dtype_size(dtype);
+    for (; count; count -= part, buf += part * size) {
+        part = min_size(count, PART);
+        kernels->widen[dtype](wide, buf, part);
+        for (size_t i = 0; i < part; i++)
+            wide[i] /= divisor;
+        kernels->narrow[dtype](buf, wide, part);
+    }
+}
+
+/* wide has at least twice the digits of the type, or the divisor at most as
+ * many: either way the quotient is the exact one, rounded or truncated */
+#define DIVIDE(type, wide)                                                     \
+    do {                                                                       \
+        type *x = buf;                                                         \
+        for (size_t i = 0; i < count; i++)                                     \
+            x[i] = (type)((wide)x[i] / (wide)divisor);                         \
+    } while (0)
+#define DIVIDE_FLOAT(type)                                                     \
+    do {                                                                       \
+        type *x = buf;                                                         \
+        for (size_t i = 0; i < count; i++) {                                   \
+            x[i] /= (type)divisor;                                             \
+            x[i] = isnan(x[i]) ? (type)NAN : x[i];                             \
+        }                                                                      \
+    } while (0)
+
+void dt_exec_divide(void *buf, size_t count, dt_dtype_t dtype, size_t divisor)
+{
+    switch (dtype) {
+    case DT_DTYPE_I8:
+        DIVIDE(any_i8, float);
+        break;
+    case DT_DTYPE_U8:
+        DIVIDE(any_u8, float);
+        break;
+    case DT_DTYPE_I32:
+        DIVIDE(any_i32, double);
+        break;
+    case DT_DTYPE_I64:
+        DIVIDE(any_i64, int64_t);
+        break;
+    case DT_DTYPE_F32:
+        DIVIDE_FLOAT(any_f32);
+        break;
+    case DT_DTYPE_F64:
+        DIVIDE_FLOAT(any_f64);
+        break;
+    case DT_DTYPE_F16:
+    case DT_DTYPE_BF16:
+    case DT_DTYPE_F8E4M3:
+    case DT_DTYPE_F8E5M2:
+        divide_small(buf, count, dtype, (float)divisor);
+        break;
+    }
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* loops.h - the loops of a set of kernels, and its table KERNELS. */
+
+#ifndef HAVE_PART
+/* fewer bytes than a register; zeros behind them */
+INLINE u32v peek_part(const char *p, size_t bytes)
+{
+    char pad[WIDTH] = {0};
+    memcpy(pad, p, bytes);
+    return peek(pad);
+}
+
+INLINE void poke_part(char *p, u32v bits, size_t bytes)
+{
+    char pad[WIDTH];
+    poke(pad, bits);
+    memcpy(p, pad, bytes);
+}
+#endif
+
+/* past the caches, and before all that is written from then on */
+#ifndef HAVE_STREAM
+INLINE void stream(char *p, u32v bits)
+{
+    poke(p, bits);
+}
+
+INLINE void end_stream(void)
+{
+}
+#endif
+
+typedef void load_fn(u32v *lanes, const char *p);
+typedef u32v pack_fn(const u32v *lanes);
+typedef u32v op_fn(u32v a, u32v b);
+
+/* A type whose register in memory is `parts` registers of lanes. */
+struct type {
+    size_t parts;
+    load_fn *load;
+    pack_fn *pack;
+};
+
+/* what is folded: n inputs into every output, and the factor of the result
+ * where mul is set */
+struct work {
+    char *const *out;
+    size_t nout;
+    bool past; /* the caches, on the way to out */
+    const char *const *in;
+    size_t n;
+    op_fn *op, *mul;
+    u32v factor;
+};
+
+INLINE void load_plain(u32v *lanes, const char *p)
+{
+    lanes[0] = peek(p);
+}
+
+INLINE u32v pack_plain(const u32v *lanes)
+{
+    return lanes[0];
+}
+
+INLINE u32v pack_f32(const u32v *lanes)
+{
+    return one_nan_f32(lanes[0]);
+}
+
+INLINE u32v pack_f64(const u32v *lanes)
+{
+    return one_nan_f64(lanes[0]);
+}
+
+/* name_type of two registers. NaN: where either operand is one, so is the
+ * result, and packing makes all of them the same. */
+#define OP(name, of, vector, expression)                                       \
+    INLINE u32v name##_##of(u32v left, u32v right)                             \
+    {                                                                          \
+        vector a = (vector)left, b = (vector)right;                            \
+        return (u32v)(expression);                                             \
+    }
+#define OPS_INT(type, vector, wrapping)                                        \
+    OP(sum, type, wrapping, a + b)                                             \
+    OP(prod, type, wrapping, a *b)                                             \
+    OP(min, type, vector, choose((u32v)(b < a), right, left))                  \
+    OP(max, type, vector, choose((u32v)(b > a), right, left))
+#define OPS_FLOAT(type, vector)                                                \
+    OP(sum, type, vector, a + b)                                               \
+    OP(prod, type, vector, a *b)                                               \
+    OP(min, type, vector, choose((u32v)((b < a) | (b != b)), right, left))     \
+    OP(max, type, vector, choose((u32v)((b > a) | (b != b)), right, left))
+
+OPS_INT(i8, i8v, u8v)
+OPS_INT(u8, u8v, u8v)
+OPS_INT(i32, i32v, u32v)
+OPS_INT(i64, i64v, u64v)
+OPS_FLOAT(f32, f32v)
+OPS_FLOAT(f64, f64v)
+
+/* `groups` registers in memory, from byte `at` on; each input is read once,
+ * before anything is written */
+INLINE void fold_block(const struct work *work, const struct type type,
+                       size_t groups, size_t at)
+{
+    u32v acc[BLOCK], next[BLOCK];
+    for (size_t g = 0; g < groups; g++)
+        type.load(acc + g * type.parts, work->in[0] + at + g * WIDTH);
+    for (size_t k = 1; k < work->n; k++) {
+        for (size_t g = 0; g < groups; g++)
+            type.load(next + g * type.parts, work->in[k] + at + g * WIDTH);
+        for (size_t v = 0; v < groups * type.parts; v++)
+            acc[v] = work->op(acc[v], next[v]);
+    }
+    for (size_t v = 0; work->mul && v < groups * type.parts; v++)
+        acc[v] = work->mul(acc[v], work->factor);
+    for (size_t g = 0; g < groups; g++) {
+        u32v bits = type.pack(acc + g * type.parts);
+        for (size_t o = 0; o < work->nout; o++)
+            if (work->past)
+                stream(work->out[o] + at + g * WIDTH, bits);
+            else
+                poke(work->out[o] + at + g * WIDTH, bits);
+    }
+}
+
+/* the last bytes, fewer than a register */
+INLINE void fold_tail(const struct work *work, const struct type type,
+                      size_t at, size_t rest)
+{
+    u32v acc[BLOCK], next[BLOCK];
+    char whole[WIDTH];
+    poke(whole, peek_part(work->in[0] + at, rest));
+    type.load(acc, whole);
+    for (size_t k = 1; k < work->n; k++) {
+        poke(whole, peek_part(work->in[k] + at, rest));
+        type.load(next, whole);
+        for (size_t v = 0; v < type.parts; v++)
+            acc[v] = work->op(acc[v], next[v]);
+    }
+    for (size_t v = 0; work->mul && v < type.parts; v++)
+        acc[v] = work->mul(acc[v], work->factor);
+    for (size_t o = 0; o < work->nout; o++)
+        poke_part(work->out[o] + at, type.pack(acc), rest);
+}
+
+INLINE void fold(const struct work *work, const struct type type, size_t groups,
+                 size_t at, size_t bytes)
+{
+    for (; bytes - at >= groups * WIDTH; at += groups * WIDTH)
+        fold_block(work, type, groups, at);
+    for (; bytes - at >= WIDTH; at += WIDTH)
+        fold_block(work, type, 1, at);
+    if (at < bytes)
+        fold_tail(work, type, at, bytes - at);
+}
+
+/* Two ranks on a node: what the compiler knows, it need not look up. One
+ * register at a time is best where another core's cache is written to. */
+INLINE void fold_two(const struct work *work, const struct type type,
+                     size_t bytes)
+{
+    const char *const in[] = {work->in[0], work->in[1]};
+    char *const out[] = {work->out[0], work->out[work->nout - 1]};
+    struct work two = {out, 1, false, in, 2, work->op, work->mul, work->factor};
+    if (work->nout == 1) {
+        fold(&two, type, BLOCK / type.parts, 0, bytes);
+    } else {
+        two.nout = 2;
+        fold(&two, type, 1, 0, bytes);
+    }
+}
+
+/* The bytes before all places are aligned, or `bytes`, if they never are. */
+INLINE size_t before_stream(const struct work *work, size_t bytes)
+{
+    const size_t skip = -(uintptr_t)work->out[0] % WIDTH;
+    for (size_t o = 1; o < work->nout; o++)
+        if (-(uintptr_t)work->out[o] % WIDTH != skip)
+            return bytes;
+    return skip % 8 || skip > bytes ? bytes : skip;
+}
+
+INLINE void fold_past(struct work *work, const struct type type, size_t bytes)
+{
+    const size_t skip = before_stream(work, bytes);
+    work->past = false;
+    fold(work, type, 1, 0, skip);
+    work->past = true;
+    fold(work, type, BLOCK / type.parts, skip, bytes);
+    end_stream();
+}
+
+INLINE u32v factor_f32(double scale)
+{
+    return (u32v)((float)scale - (f32v){0});
+}
+
+INLINE u32v factor_f64(double scale)
+{
+    return (u32v)(scale - (f64v){0});
+}
+
+INLINE u32v factor_none(double scale)
+{
+    (void)scale;
+    return (u32v){0};
+}
+
+/* of a type and an operation, computed in `wide`; two: it is so common that a
+ * loop of its own for two inputs is worth the room */
+#define FOLD(name, of, nparts, wide, mul, factor, two)                         \
+    static TARGET void fold_##name##_##of(const struct dt_exec_out *out,       \
+                                          const void *const *in, size_t n,     \
+                                          size_t bytes, double scale)          \
+    {                                                                          \
+        struct work work = {(char *const *)out->at,                            \
+                            out->n,                                            \
+                            out->past,                                         \
+                            (const char *const *)in,                           \
+                            n,                                                 \
+                            name##_##wide,                                     \
+                            mul,                                               \
+                            factor(scale)};                                    \
+        const struct type type = {nparts, load_##of, pack_##of};               \
+        if (work.past)                                                         \
+            fold_past(&work, type, bytes);                                     \
+        else if (two && n == 2 && out->n <= 2)                                 \
+            fold_two(&work, type, bytes);                                      \
+        else                                                                   \
+            fold(&work, type, BLOCK / type.parts, 0, bytes);                   \
+    }
+#define FOLDS(of, nparts, wide, mul, factor)                                   \
+    FOLD(sum, of, nparts, wide, mul, factor, true)                             \
+    FOLD(prod, of, nparts, wide, NULL, factor_none, false)                     \
+    FOLD(min, of, nparts, wide, NULL, factor_none, false)                      \
+    FOLD(max, of, nparts, wide, NULL, factor_none, false)
+
+#define load_i8  load_plain
+#define load_u8  load_plain
+#define load_i32 load_plain
+#define load_i64 load_plain
+#define load_f32 load_plain
+#define load_f64 load_plain
+#define pack_i8  pack_plain
+#define pack_u8  pack_plain
+#define pack_i32 pack_plain
+#define pack_i64 pack_plain
+
+FOLDS(i8, 1, i8, NULL, factor_none)
+FOLDS(u8, 1, u8, NULL, factor_none)
+FOLDS(i32, 1, i32, NULL, factor_none)
+FOLDS(i64, 1, i64, NULL, factor_none)
+FOLDS(f16, 2, f32, prod_f32, factor_f32)
+FOLDS(bf16, 2, f32, prod_f32, factor_f32)
+FOLDS(f32, 1, f32, prod_f32, factor_f32)
+FOLDS(f64, 1, f64, prod_f64, factor_f64)
+FOLDS(f8e4m3, 4, f32, prod_f32, factor_f32)
+FOLDS(f8e5m2, 4, f32, prod_f32, factor_f32)
+
+/* of one type of `size` bytes, to and from F32 */
+#define CASTS(of, size)                                                        \
+    static TARGET void widen_##of(void *dst, const void *src, size_t count)    \
+    {                                                                          \
+        const char *from = src;                                                \
+        char *to = dst, pad[WIDTH] = {0}, wide[WIDTH];                         \
+        for (; count >= LANES32; count -= LANES32) {                           \
+            poke(to, one_nan_f32(in_##of(from)));                              \
+            from += LANES32 * (size), to += WIDTH;                             \
+        }                                                                      \
+        memcpy(pad, from, count *(size));                                      \
+        poke(wide, one_nan_f32(in_##of(pad)));                                 \
+        memcpy(to, wide, count * sizeof(float));                               \
+    }                                                                          \
+    static TARGET void narrow_##of(void *dst, const void *src, size_t count)   \
+    {                                                                          \
+        const char *from = src;                                                \
+        char *to = dst, pad[WIDTH], wide[WIDTH] = {0};                         \
+        for (; count >= LANES32; count -= LANES32) {                           \
+            out_##of(to, one_nan_f32(peek(from)));                             \
+            from += WIDTH, to += LANES32 * (size);                             \
+        }                                                                      \
+        memcpy(wide, from, count * sizeof(float));                             \
+        out_##of(pad, one_nan_f32(peek(wide)));                                \
+        memcpy(to, pad, count *(size));                                        \
+    }
+
+CASTS(f16, 2)
+CASTS(bf16, 2)
+CASTS(f8e4m3, 1)
+CASTS(f8e5m2, 1)
+
+#define ROW(of)                                                                \
+    {                                                                          \
+        [DT_OP_SUM] = fold_sum_##of, [DT_OP_AVG] = fold_sum_##of,              \
+        [DT_OP_PROD] = fold_prod_##of, [DT_OP_MIN] = fold_min_##of,            \
+        [DT_OP_MAX] = fold_max_##of                                            \
+    }
+#define CAST_TABLE(direction)                                                  \
+    {                                                                          \
+        [DT_DTYPE_F16] = direction##_f16, [DT_DTYPE_BF16] = direction##_bf16,  \
+        [DT_DTYPE_F8E4M3] = direction##_f8e4m3,                                \
+        [DT_DTYPE_F8E5M2] = direction##_f8e5m2                                 \
+    }
+
+const struct dt_exec_kernels KERNELS = {
+    .name = NAME,
+    .fold = {[DT_DTYPE_I8] = ROW(i8),
+             [DT_DTYPE_U8] = ROW(u8),
+             [DT_DTYPE_I32] = ROW(i32),
+             [DT_DTYPE_I64] = ROW(i64),
+             [DT_DTYPE_F16] = ROW(f16),
+             [DT_DTYPE_BF16] = ROW(bf16),
+             [DT_DTYPE_F32] = ROW(f32),
+             [DT_DTYPE_F64] = ROW(f64),
+             [DT_DTYPE_F8E4M3] = ROW(f8e4m3),
+             [DT_DTYPE_F8E5M2] = ROW(f8e5m2)},
+    .widen = CAST_TABLE(widen),
+    .narrow = CAST_TABLE(narrow),
+};

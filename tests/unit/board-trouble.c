@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* board-trouble.c - what happens to those who look at a board when another rank
+ * dies, or writes what it should not. */
+#include "board-ranks.h"
+
+#include <unistd.h>
+
+/* What was shown before a death still counts; then it is noticed. */
+static void case_death(struct node_rank *r)
+{
+    size_t victim = r->size - 1;
+    char buf[5000];
+    fill(buf, sizeof(buf), r->me, 0);
+    post(r, 0, buf, sizeof(buf), false);
+    if (r->me == victim) {
+        post(r, 1, "last", 4, true);
+        node_die(r);
+    }
+    node_barrier(r);
+    usleep(20000);
+    need_seen(r, victim, 0, sizeof(buf), false);
+    struct dt_view view = peek(r, victim, 1);
+    NEED(view.note && !memcmp(view.data, "last", 4), "the last words");
+    node_barrier(r);
+    NEED(OPS->check(r->tl, &r->err) == DT_SUCCESS, "not needed: %s",
+         r->err.text);
+    node_barrier(r);
+    NEED(!OPS->peek(r->board, victim, 2, &view), "a voice from beyond");
+    need_failed(r, "gone");
+}
+
+/* Who has looked in vain, before the other showed it and died, does not fail:
+ * so it is when ranks leave one after the other. */
+static void case_death_after_all(struct node_rank *r)
+{
+    size_t victim = r->size - 1;
+    struct dt_view view;
+    if (r->me != victim)
+        NEED(!OPS->peek(r->board, victim, 0, &view), "too early");
+    if (r->me != victim)
+        NEED(!OPS->passed(r->board, 1), "passed too early");
+    OPS->pass(r->board, r->me == victim ? 0 : 1);
+    node_barrier(r);
+    if (r->me == victim) {
+        post(r, 0, "x", 1, false);
+        OPS->pass(r->board, 1);
+        node_die(r);
+    }
+    node_barrier(r);
+    usleep(20000);
+    for (int i = 0; i < 10; i++)
+        NEED(OPS->check(r->tl, &r->err) == DT_SUCCESS, "%s", r->err.text);
+    NEED(OPS->peek(r->board, victim, 0, &view), "its piece");
+    NEED(OPS->passed(r->board, 1), "passed");
+    node_barrier(r);
+}
+
+static void case_death_room(struct node_rank *r)
+{
+    const uint64_t room = r->board->rounds_room;
+    const struct dt_piece piece = {.data = "x", .len = 1};
+    bool in_place;
+    if (r->me == r->size - 1)
+        node_die(r);
+    for (uint64_t round = 0; round < room; round++)
+        post(r, round, "x", 1, false);
+    OPS->pass(r->board, room);
+    NEED(OPS->check(r->tl, &r->err) == DT_SUCCESS, "%s", r->err.text);
+    node_barrier(r);
+    NEED(!OPS->post(r->board, room, &piece, &in_place), "room of the dead");
+    need_failed(r, "gone");
+}
+
+/* Rank 1 writes into its own board what no transport would. */
+static const struct {
+    uint32_t len, kind;
+    uint64_t offset;
+} nonsense[] = {
+    {DT_LINE_INLINE + 1, DT_LINE_DATA, 0},
+    {UINT32_MAX, DT_LINE_DATA, 0},
+    {UINT32_MAX, DT_LINE_AT, 4096},
+    {100, DT_LINE_AT, (uint64_t)1 << 40},
+    {100, DT_LINE_AT, UINT64_MAX - 50},
+    {100, DT_LINE_BUFFER, (uint64_t)1 << 39},
+    {64 << 20, 77, 4096},
+    {100, 77, (uint64_t)1 << 41},
+};
+
+static void hostile(struct node_rank *r, size_t which)
+{
+    struct dt_view view;
+    if (r->me == 1) {
+        struct dt_shm_board *b = dt_board_of(r->board);
+        struct dt_board_line *line = dt_board_line(b, 0);
+        line->len = nonsense[which].len;
+        line->kind = nonsense[which].kind;
+        line->buffer.offset = nonsense[which].offset;
+        dt_board_show(b, 0, false);
+        node_barrier(r);
+        need_failed(r, "given up");
+        return;
+    }
+    node_barrier(r);
+    NEED(!OPS->peek(r->board, 1, 0, &view), "nonsense was seen");
+    need_failed(r, "");
+}
+
+#define HOSTILE(n)                                                             \
+    static void case_hostile_##n(struct node_rank *r)                          \
+    {                                                                          \
+        hostile(r, n);                                                         \
+    }
+HOSTILE(0)
+HOSTILE(1)
+HOSTILE(2)
+HOSTILE(3)
+HOSTILE(4)
+HOSTILE(5)
+HOSTILE(6)
+HOSTILE(7)
+
+/* A directory that points outside. */
+static void case_hostile_directory(struct node_rank *r)
+{
+    struct dt_view view;
+    if (r->me == 1) {
+        struct dt_inbox_board *entry = &dt_shm_of(r->tl)->box.boards[0];
+        entry->offset = (uint64_t)1 << 38;
+        node_barrier(r);
+        need_failed(r, "given up");
+        entry->offset = 0;
+        return;
+    }
+    node_barrier(r);
+    NEED(!OPS->peek(r->board, 1, 0, &view), "nonsense was seen");
+    need_failed(r, "");
+}
+
+/* Words of a wrong round are none. */
+static void case_wrong_words(struct node_rank *r)
+{
+    static const uint64_t words[] = {UINT64_MAX, 1, 4, 34, 1u << 20};
+    struct dt_view view;
+    for (size_t i = 0; i < 5; i++) {
+        if (r->me == 1)
+            dt_board_line(dt_board_of(r->board), 0)->word = words[i];
+        node_barrier(r);
+        if (r->me != 1)
+            NEED(!OPS->peek(r->board, 1, 0, &view), "word %zu", i);
+        node_barrier(r);
+    }
+}
+
+static const struct node_case cases[] = {
+    {"a death", case_death, {2, 3, 5}, .kills = true},
+    {"a death after all", case_death_after_all, {2, 3}, .kills = true},
+    {"a death makes no room", case_death_room, {2, 3}, .kills = true},
+    {"hostile: inline too long", case_hostile_0, {2, 3}},
+    {"hostile: inline far too long", case_hostile_1, {2}},
+    {"hostile: too long", case_hostile_2, {2}},
+    {"hostile: beyond the file", case_hostile_3, {2}},
+    {"hostile: offset wraps", case_hostile_4, {2}},
+    {"hostile: a buffer beyond the file", case_hostile_5, {2}},
+    {"hostile: unknown kind, too long", case_hostile_6, {2}},
+    {"hostile: unknown kind, beyond", case_hostile_7, {2}},
+    {"hostile: directory", case_hostile_directory, {2}},
+    {"words of other rounds", case_wrong_words, {2}},
+};
+
+int main(int argc, char **argv)
+{
+    return node_run(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* board.c - what ranks of a node show each other. */
+#include "board-ranks.h"
+
+#include <unistd.h>
+
+/* All lengths, notes and places in turn, each read by all. */
+static void case_rounds(struct node_rank *r)
+{
+    char *buf = malloc(r->board->piece_max);
+    NEED(r->board->rounds_room >= 8 && buf, "room");
+    for (uint64_t round = 0; round < 300; round++) {
+        size_t len = length_of(r, r->me, round);
+        fill(buf, len, r->me, round);
+        NEED(!post(r, round, buf, len, round % 3 == 0), "in place");
+        for (size_t i = 0; i < r->size; i++)
+            need_seen(r, (r->me + i) % r->size, round,
+                      length_of(r, (r->me + i) % r->size, round),
+                      round % 3 == 0);
+        OPS->pass(r->board, round + 1);
+    }
+    need_passed(r, 300);
+    free(buf);
+}
+
+/* Within the room, any order will do. */
+static void case_order(struct node_rank *r)
+{
+    const uint64_t room = r->board->rounds_room;
+    char buf[200];
+    struct dt_view view;
+    for (uint64_t first = 0; first < 10 * room; first += room) {
+        for (uint64_t i = 0; i < room; i++) {
+            uint64_t round = first + (i * 5 + r->me) % room;
+            fill(buf, sizeof(buf), r->me, round);
+            post(r, round, buf, sizeof(buf), false);
+        }
+        for (uint64_t i = room; i-- > 0;)
+            for (size_t k = 0; k < r->size; k++)
+                need_seen(r, k, first + i, sizeof(buf), false);
+        NEED(!OPS->peek(r->board, r->me, first + room, &view), "too early");
+        OPS->pass(r->board, first + room);
+    }
+    need_passed(r, 10 * room);
+}
+
+/* Nobody is overwritten who has not passed. */
+static void case_room(struct node_rank *r)
+{
+    const uint64_t room = r->board->rounds_room;
+    const struct dt_piece piece = {.data = "y", .len = 1};
+    bool in_place;
+    for (uint64_t round = 0; round < room; round++)
+        post(r, round, "x", 1, false);
+    NEED(!OPS->post(r->board, room, &piece, &in_place), "beyond the room");
+    NEED(OPS->passed(r->board, 0), "nothing to pass");
+    node_barrier(r);
+    if (r->me == 0) {
+        NEED(!OPS->passed(r->board, 1), "passed too early");
+        node_barrier(r);
+    } else {
+        OPS->pass(r->board, room / 2);
+        node_barrier(r);
+        NEED(!OPS->passed(r->board, 1), "passed without rank 0");
+    }
+    NEED(!OPS->post(r->board, room, &piece, &in_place), "not all have passed");
+    node_barrier(r);
+    if (r->me == 0)
+        OPS->pass(r->board, 3);
+    node_barrier(r);
+    NEED(OPS->passed(r->board, 3) && !OPS->passed(r->board, 4), "passed");
+    for (uint64_t round = room; round < room + 3; round++)
+        NEED(OPS->post(r->board, round, &piece, &in_place), "room again");
+    NEED(!OPS->post(r->board, room + 3, &piece, &in_place), "room for more");
+    node_barrier(r);
+    NEED(OPS->check(r->tl, &r->err) == DT_SUCCESS, "%s", r->err.text);
+    node_barrier(r);
+}
+
+/* Of a hole only the place is shown. */
+static void case_hole(struct node_rank *r)
+{
+    const size_t len = 30000, hole = 1000 + 77 * r->me, hole_len = 20000;
+    char *buf = malloc(len);
+    bool in_place;
+    fill(buf, len, r->me, 0);
+    const struct dt_piece piece = {
+        .data = buf, .len = len, .hole = hole, .hole_len = hole_len};
+    NEED(OPS->post(r->board, 0, &piece, &in_place), "post");
+    memset(buf, -1, len);
+    for (size_t i = 0; i < r->size; i++) {
+        struct dt_view view = peek(r, i, 0);
+        const char *data = view.data;
+        size_t begin = 1000 + 77 * i, end = begin + hole_len;
+        NEED(view.len == len, "length");
+        for (size_t k = 0; k < len; k++)
+            NEED((k >= begin && k < end) || data[k] == byte_of(i, 0, k),
+                 "byte %zu", k);
+    }
+    free(buf);
+    node_barrier(r);
+}
+
+/* Memory of mem_alloc is shown where it is, whether it was there before the
+ * others looked, or came later, and wherever another was freed. */
+static void case_in_place(struct node_rank *r)
+{
+    const size_t small = 100000, large = (size_t)5 << 20;
+    size_t max = r->board->piece_max;
+    uint64_t round = 0;
+    for (int turn = 0; turn < 10; turn++) {
+        char *a = allocate(r, small), *b = allocate(r, large);
+        NEED(!a[0] && !a[small - 1] && !b[0] && !b[large - 1], "not zero");
+        NEED((uintptr_t)a % 4096 == 0, "not aligned");
+        const struct {
+            char *at;
+            size_t len;
+        } pieces[] = {{a, 20000},
+                      {a + 333, 20001},
+                      {b + large - max, max},
+                      {b + (turn * 500000 + 13), 113}};
+        for (size_t i = 0; i < 4; i++, round++) {
+            fill(pieces[i].at, pieces[i].len, r->me, round);
+            NEED(post(r, round, pieces[i].at, pieces[i].len, false), "copied");
+            for (size_t k = 0; k < r->size; k++)
+                need_seen(r, k, round, pieces[i].len, false);
+            OPS->pass(r->board, round + 1);
+            need_passed(r, round + 1);
+        }
+        if (turn % 3 != 1)
+            NEED(OPS->mem_free(r->tl, a, &r->err) == DT_SUCCESS, "free");
+        NEED(OPS->mem_free(r->tl, a + 1, &r->err) == DT_ERR_INVALID_ARG,
+             "free of the middle");
+        NEED(OPS->mem_free(r->tl, b, &r->err) == DT_SUCCESS, "free");
+        NEED(OPS->mem_free(r->tl, b, &r->err) == DT_ERR_INVALID_ARG, "twice");
+    }
+    NEED(OPS->mem_free(r->tl, r->board, &r->err) == DT_ERR_INVALID_ARG,
+         "free of other memory");
+}
+
+/* Memory beyond the first windows and regions; what straddles two windows. */
+static void case_far(struct node_rank *r)
+{
+    const size_t gib = (size_t)1 << 30, len = gib + gib / 2;
+    char *a = untouched(r, len), *b = untouched(r, len);
+    size_t step = r->board->piece_max / 2;
+    uint64_t round = 0;
+    for (int half = 0; half < 2; half++)
+        for (size_t at = gib / 4; at < len; at += gib / 4, round++) {
+            char *piece = (half ? b : a) + at - step;
+            fill(piece, 2 * step - 64, r->me, round);
+            NEED(post(r, round, piece, 2 * step - 64, false), "copied");
+            for (size_t k = 0; k < r->size; k++)
+                need_seen(r, k, round, 2 * step - 64, false);
+            OPS->pass(r->board, round + 1);
+        }
+    void *none = &none;
+    NEED(OPS->mem_alloc(r->tl, (size_t)1 << 50, &none, &r->err) ==
+             DT_ERR_NO_MEMORY,
+         "a PiB");
+    NEED(none == &none, "an output without success");
+    node_barrier(r);
+}
+
+/* Freed memory is given out again, and zero again. */
+static void case_reuse(struct node_rank *r)
+{
+    uint64_t random = 7 + r->me;
+    char *at[20] = {0};
+    size_t len[20] = {0};
+    for (int i = 0; i < 2000; i++) {
+        size_t k = node_random(&random) % 20;
+        if (at[k]) {
+            for (size_t j = 0; j < len[k]; j += 997)
+                NEED(at[k][j] == (char)k, "overwritten");
+            NEED(OPS->mem_free(r->tl, at[k], &r->err) == DT_SUCCESS, "free");
+        }
+        len[k] = 1 + node_random(&random) % 300000;
+        at[k] = allocate(r, len[k]);
+        for (size_t j = 0; j < len[k]; j += 997) {
+            NEED(!at[k][j], "not zero");
+            at[k][j] = (char)k;
+        }
+    }
+    const struct dt_segments *segments = &dt_shm_of(r->tl)->segments;
+    NEED(segments->size < (size_t)40 << 20, "the file has grown to %llu",
+         (unsigned long long)segments->size);
+}
+
+/* Boards come and go; an id is used again, by a new serial. */
+static void case_many(struct node_rank *r)
+{
+    struct dt_board *first = r->board;
+    struct dt_board *open[3] = {0};
+    for (uint64_t n = 0; n < 300; n++) {
+        size_t k = n % 3;
+        char buf[300];
+        if (open[k])
+            OPS->board_close(open[k]);
+        r->board = open[k] = node_board(r, (uint32_t)(1 + k), n + 2);
+        for (uint64_t round = 0; round < 3; round++) {
+            fill(buf, sizeof(buf), r->me, n + round);
+            post(r, round, buf, 100 + 100 * round, false);
+            for (size_t i = 0; i < r->size; i++) {
+                struct dt_view view = peek(r, i, round);
+                NEED(filled(view.data, view.len, i, n + round), "old news");
+            }
+            OPS->pass(r->board, round + 1);
+        }
+        need_passed(r, 3);
+    }
+    for (size_t k = 0; k < 3; k++)
+        OPS->board_close(open[k]);
+    r->board = first;
+    struct dt_board *all[DT_INBOX_BOARDS] = {0}, *more;
+    for (uint32_t id = 1; id < DT_INBOX_BOARDS; id++)
+        all[id] = node_board(r, id, 1000 + id);
+    const struct dt_board_config config = {.id = DT_INBOX_BOARDS, .size = 0};
+    NEED(OPS->board_open(r->tl, &config, &more, &r->err) == DT_ERR_SYSTEM,
+         "one too many");
+    for (uint32_t id = 1; id < DT_INBOX_BOARDS; id++)
+        OPS->board_close(all[id]);
+    const struct dt_segments *segments = &dt_shm_of(r->tl)->segments;
+    NEED(segments->nused == 1, "%zu segments left", segments->nused);
+    node_barrier(r);
+}
+
+/* A peer that has closed has passed everything; one that has not opened yet
+ * shows nothing. */
+static void case_serials(struct node_rank *r)
+{
+    struct dt_board *first = r->board;
+    struct dt_view view;
+    if (r->me == 0) {
+        r->board = node_board(r, 5, 10);
+        NEED(!OPS->peek(r->board, 1, 0, &view), "a board that is not there");
+        NEED(!OPS->passed(r->board, 1), "passed without being there");
+        post(r, 0, "a", 1, false);
+        NEED(*(const char *)peek(r, 0, 0).data == 'a', "my own");
+    }
+    OPS->board_close(r->board == first ? NULL : r->board);
+    r->board = first;
+    node_barrier(r);
+}
+
+static void case_close(struct node_rank *r)
+{
+    for (uint64_t n = 0; n < 200; n++) {
+        struct dt_board *first = r->board;
+        r->board = node_board(r, 9, 100 + n);
+        post(r, 0, "abc", 3, false);
+        for (size_t i = 0; i < r->size; i++)
+            NEED(!memcmp(peek(r, i, 0).data, "abc", 3), "contents");
+        OPS->pass(r->board, 1);
+        need_passed(r, 1);
+        OPS->board_close(r->board);
+        r->board = first;
+    }
+}
+
+/* Who naps is woken by a piece, a message, a passed round, and at the latest
+ * when the time is over. */
+static void case_nap(struct node_rank *r)
+{
+    for (uint64_t round = 0; round < 50; round++) {
+        struct dt_view view;
+        size_t before = (r->me + r->size - 1) % r->size;
+        if (r->me == round % r->size || round >= r->size)
+            post(r, round, "z", 1, false);
+        while ((before == round % r->size || round >= r->size) &&
+               !OPS->peek(r->board, before, round, &view))
+            OPS->nap(r->tl, 1000);
+        OPS->pass(r->board, round + 1);
+        while (!OPS->passed(r->board, round + 1))
+            OPS->nap(r->tl, 1000);
+    }
+    OPS->nap(r->tl, 1);
+    OPS->nap(r->tl, 1);
+    node_barrier(r);
+}
+
+/* One rank is alone on its board. */
+static void case_alone(struct node_rank *r)
+{
+    size_t me = r->me;
+    const struct dt_board_config config = {
+        .id = 3, .serial = 4, .ranks = &me, .size = 1};
+    struct dt_board *board, *all = r->board;
+    NEED(OPS->board_open(r->tl, &config, &board, &r->err) == DT_SUCCESS, "%s",
+         r->err.text);
+    r->board = board;
+    for (uint64_t round = 0; round < 100; round++) {
+        post(r, round, "q", 1, false);
+        NEED(*(const char *)peek(r, 0, round).data == 'q', "contents");
+        OPS->pass(r->board, round + 1);
+        NEED(OPS->passed(r->board, round + 1), "passed");
+    }
+    OPS->board_close(board);
+    r->board = all;
+}
+
+static const struct node_case cases[] = {
+    {"rounds", case_rounds, {1, 2, 3, 9}},
+    {"any order", case_order, {1, 2, 5}},
+    {"room", case_room, {2, 3}},
+    {"a hole", case_hole, {2, 3}},
+    {"in place", case_in_place, {1, 2, 3}},
+    {"far away in place", case_far, {1, 2}},
+    {"memory is used again", case_reuse, {2}},
+    {"300 boards", case_many, {1, 2, 3}},
+    {"serials", case_serials, {2}},
+    {"closing", case_close, {2, 4}},
+    {"naps", case_nap, {2, 3, 8}},
+    {"alone", case_alone, {1, 2}},
+};
+
+int main(int argc, char **argv)
+{
+    return node_run(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* coll-ranks.h - what the modes of coll-ranks share. */
+#ifndef COLL_RANKS_H
+#define COLL_RANKS_H
+
+#include "dt.h"
+
+#define WORLD dt_comm_world(), DT_STREAM_NONE
+
+/* A fact of this rank; the first few that do not hold are told on standard
+ * error, with what libdt said last. */
+__attribute__((format(printf, 2, 3))) void expect(bool cond, const char *fmt,
+                                                  ...);
+int expect_wrong(void); /* how many did not hold */
+
+/* ---- coll-values.c: exact numbers ---- */
+
+/* What rank gives for element i of a reduction: so small that every partial
+ * result is exact in dtype, on up to 8 ranks. */
+double value_of(dt_dtype_t dtype, dt_op_t op, int rank, size_t i);
+
+/* Element i of the result, computed the slow way; post multiplies it. */
+double value_reduced(dt_dtype_t dtype, dt_op_t op, int size, size_t i,
+                     double post);
+
+/* buf[i] = value, rounded to nearest even. buf need not be aligned. */
+void value_put(void *buf, size_t i, dt_dtype_t dtype, double value);
+
+/* len bytes that no other seed has. */
+void value_fill(void *buf, size_t len, unsigned seed);
+
+/* ---- the modes ---- */
+
+void mode_all(int argc, char **argv);
+void mode_wrap(int argc, char **argv);
+void mode_requests(int argc, char **argv);
+void mode_open_end(int argc, char **argv);
+void mode_notice(int argc, char **argv);
+void mode_misuse(int argc, char **argv);
+void mode_check(int argc, char **argv);
+void mode_comms(int argc, char **argv);
+void mode_exhaust(int argc, char **argv);
+void mode_threads(int argc, char **argv);
+void mode_groups(int argc, char **argv);
+void mode_progress(int argc, char **argv);
+void misuse_before_init(void);
+/* these leave the job themselves */
+void mode_die(int argc, char **argv);
+void mode_stop(int argc, char **argv);
+void mode_amid(int argc, char **argv);
+void mode_lose_open(int argc, char **argv);
+void mode_lose_busy(int argc, char **argv);
+void mode_disagree(int argc, char **argv);
+
+#endif
