@@ -18,7 +18,8 @@
  * program is in libdt; a dt_ckpt_t belongs to one thread at a time.
  *
  * Memory. Buffers belong to the caller. A blocking call borrows them until it
- * returns, an i-call until its request is complete. */
+ * returns, an i-call until its request is complete, and both, with a stream of
+ * a GPU, until the stream is past them. */
 #ifndef DT_H
 #define DT_H
 
@@ -87,7 +88,7 @@ typedef enum dt_op {
 typedef struct dt_comm *dt_comm_t;
 typedef struct dt_request *dt_request_t;
 typedef struct dt_ckpt *dt_ckpt_t;
-typedef void *dt_stream_t; /* a device stream; only DT_STREAM_NONE for now */
+typedef void *dt_stream_t; /* a GPU's stream: CUstream, cudaStream_t */
 #define DT_STREAM_NONE ((dt_stream_t)0)
 
 /* ---- errors ---- */
@@ -192,7 +193,8 @@ dt_result_t dt_mem_deregister(void *ptr);
  * and the shape, so the result is bitwise the same on every rank and in every
  * run. MIN and MAX give NaN where an operand is.
  * DT_CHECK=1 makes every collective compare its arguments between the ranks
- * first, and say who differs; without it, ranks that disagree time out.
+ * first, and whether the buffers are on a GPU, and say who differs; without it,
+ * ranks that disagree time out.
  *
  * Errors: INVALID_ARG, UNSUPPORTED, NOT_INITIALIZED, NO_MEMORY; PROC_FAILED
  * when a rank is gone (any, where the launcher tells of it, else one that this
@@ -200,6 +202,36 @@ dt_result_t dt_mem_deregister(void *ptr);
  * dt_wait; not dt_test) and nothing moved for DT_TIMEOUT seconds:
  * all communicators are then dead on all ranks and the contents of the receive
  * buffers are undefined. MISMATCH only with DT_CHECK=1.
+ *
+ * GPU memory. Both buffers of a call may be in the memory of one GPU, on all
+ * ranks of the call; then stream is one of that GPU, or DT_STREAM_NONE, its
+ * default stream. Everything is done in the order of the stream: after what was
+ * put there before, and before what is put there later; no call waits for the
+ * GPU. A blocking call with a stream returns when it is put there, as do those
+ * of NCCL; on DT_STREAM_NONE it returns when it is done. The request of an
+ * i-call is complete when the result is there; with a stream it may be NULL,
+ * and on DT_STREAM_NONE it alone tells. Between the start and the end of a
+ * group nothing waits for each other, which sends and receives on one stream
+ * need. dt_barrier and a rank's dt_alltoallv of nothing are for the GPU when
+ * they have a stream. Buffers are aligned to their elements. Managed memory
+ * counts as the GPU's with a stream, else as the host's.
+ *
+ * A communicator works on the GPU of its first such call, which is collective,
+ * but for send and receive, and blocks as dt_comm_split does, with another
+ * communicator of libdt's own: so make it in the same order everywhere, and
+ * before capturing a graph. INVALID_ARG tells of buffers that are mixed,
+ * elsewhere than the stream, freed (where there is a stream) or shorter than
+ * the call; UNSUPPORTED of a stream without a GPU, and of a capture of what
+ * goes through the host: uneven forms, messages, and ranks whose GPUs do not
+ * reach each other. After SYSTEM, the driver's errors, and TIMED_OUT, which
+ * here comes also when nobody waits, all fails as after PROC_FAILED; streams
+ * go on then, with undefined contents.
+ *
+ * DT_GPU_WAY=nccl: collectives go by NCCL, where that is to be had, and where
+ * it has them. Then a call may wait, on the host, until NCCL has connected the
+ * ranks; sums have the same bits on all ranks, but they are NCCL's, whatever
+ * those are from run to run; and two communicators of one GPU that are under
+ * way together are begun in the same order on all ranks.
  *
  * Algorithms: inside the node through shared memory, between the nodes each
  * local rank with its peers of equal local rank, pipelined by chunks;
@@ -360,7 +392,8 @@ dt_result_t dt_test(dt_request_t *request);
 /* Has this job been told to leave? The answer rides with dt_allreduce and
  * dt_barrier on the world, at no message of its own, and is the same on all
  * ranks that have completed the same ones of them: what any rank knew when it
- * started them. Before the first it is false.
+ * started them. Those on GPU memory do not carry it: a program that has no
+ * others calls dt_barrier without a stream. Before the first it is false.
  *
  * A rank knows by SIGTERM (Slurm's preemption, scancel, time limit), unless the
  * program has its own handler, which then stays; by the file that DT_NOTICE

@@ -16,6 +16,8 @@ declare -A below=(
     [sources]='model base'
     [boot]='topo base'
     [exec]='topo base'
+    [cuda]='kernels base'
+    [kernels]='base'
     [tl]='topo base'
     [coll]='boot exec tl topo base'
     [ckpt]='coll boot exec tl topo base'
@@ -135,6 +137,7 @@ echo '#include "coll/comm.h"' >"$tmp/lib/tl/ucx.c"
 echo '#include <pmix_server.h>' >"$tmp/spank/plugin.c"
 cat >"$tmp/Makefile.am" <<'END'
 lib_libdt_base_la_LIBADD = lib/libdt-coll.la
+lib_libdt_cuda_la_LIBADD = lib/libdt-base.la lib/libdt-coll.la -ldl
 spank_spank_dt_la_LIBADD = lib/libdt-model.la \
 	$(UCX_LIBS)
 pmix_libdt_pmix_la_LIBADD = lib/libdt-boot.la $(PMIX_LIBS)
@@ -151,6 +154,7 @@ if command -v cc ar >/dev/null; then
 fi
 is "a link upward is seen" "$(wrong_links "$tmp/Makefile.am")" \
 "base links coll
+cuda links coll
 spank links \$(UCX_LIBS)
 pmix links boot"
 

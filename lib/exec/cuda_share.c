@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* cuda_share.c - memory of devices that processes of a node share. */
+#include <string.h>
+
+#include "exec/cuda.h"
+
+/* Smaller allocations share a block of this size, all of which a handle would
+ * show to the others. */
+#define BLOCK ((size_t)2 << 20)
+
+dt_result_t dt_cuda_reaches(struct dt_gpu *gpu, int device, int peer, bool *yes,
+                            struct dt_error *err)
+{
+    struct dt_cuda *cuda = dt_cuda_of(gpu);
+    int can = 1;
+    dt_result_t rc = dt_cuda_start(cuda, err);
+    if (rc)
+        return rc;
+    int code = device == peer && device >= 0 && device < cuda->count
+                   ? DT_CU_OK
+                   : cuda->driver.cuDeviceCanAccessPeer(&can, device, peer);
+    if (!code)
+        *yes = can;
+    return dt_cuda_driver_error(&cuda->driver, code, err,
+                                "tell whether device %d reaches %d", device,
+                                peer);
+}
+
+/* On a stream of its own: the default one would wait for the user's. */
+static int zero(const struct dt_cuda_driver *driver, dt_cu_ptr ptr, size_t size)
+{
+    dt_stream_t stream;
+    int code =
+        driver->cuStreamCreateWithPriority(&stream, DT_CU_NON_BLOCKING, 0);
+    if (code)
+        return code;
+    code = driver->cuMemsetD8Async(ptr, 0, size, stream);
+    if (!code)
+        code = driver->cuStreamSynchronize(stream);
+    driver->cuStreamDestroy_v2(stream);
+    return code;
+}
+
+static int alloc(const struct dt_cuda_driver *driver, size_t size,
+                 dt_cu_ptr *ptr, struct dt_cu_ipc *ipc)
+{
+    int code = driver->cuMemAlloc_v2(ptr, size);
+    if (code)
+        return code;
+    code = zero(driver, *ptr, size);
+    if (!code)
+        code = driver->cuIpcGetMemHandle(ipc, *ptr);
+    if (code)
+        driver->cuMemFree_v2(*ptr);
+    return code;
+}
+
+dt_result_t dt_cuda_share_alloc(struct dt_gpu *gpu, int device, size_t size,
+                                void **ptr, struct dt_gpu_handle *handle,
+                                struct dt_error *err)
+{
+    struct dt_cuda *cuda = dt_cuda_of(gpu);
+    struct dt_cuda_scope scope;
+    struct dt_cu_ipc ipc;
+    dt_cu_ptr at = 0;
+    if (!size || size > SIZE_MAX - BLOCK)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "cannot share %zu bytes of GPU memory", size);
+    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    if (rc)
+        return rc;
+    int code =
+        alloc(&cuda->driver, (size + BLOCK - 1) / BLOCK * BLOCK, &at, &ipc);
+    dt_cuda_leave(cuda, &scope);
+    if (code)
+        return dt_cuda_driver_error(&cuda->driver, code, err,
+                                    "share %zu bytes of device %d", size,
+                                    device);
+    void *memory = (void *)(uintptr_t)at;
+    rc = dt_cuda_keep(cuda, DT_CUDA_SHARED, device, memory, err);
+    if (rc) {
+        dt_cuda_give_back(cuda, DT_CUDA_SHARED, device, memory);
+        return rc;
+    }
+    memcpy(handle->bytes, ipc.bytes, sizeof(handle->bytes));
+    *ptr = memory;
+    return DT_SUCCESS;
+}
+
+dt_result_t dt_cuda_share_free(struct dt_gpu *gpu, void *ptr,
+                               struct dt_error *err)
+{
+    struct dt_cuda *cuda = dt_cuda_of(gpu);
+    int device;
+    if (!ptr)
+        return DT_SUCCESS;
+    if (!dt_cuda_drop(cuda, DT_CUDA_SHARED, ptr, &device))
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "%p is not shared GPU memory of ours", ptr);
+    int code = dt_cuda_give_back(cuda, DT_CUDA_SHARED, device, ptr);
+    return dt_cuda_driver_error(&cuda->driver, code, err,
+                                "free shared memory of device %d", device);
+}
+
+/* A refusal that says nothing about the next call. */
+static bool is_refusal(int code)
+{
+    switch (code) {
+    case DT_CU_INVALID_VALUE:
+    case DT_CU_INVALID_DEVICE:
+    case DT_CU_INVALID_CONTEXT:
+    case DT_CU_MAP_FAILED:
+    case DT_CU_NO_PEER:
+    case DT_CU_OPERATING_SYSTEM:
+    case DT_CU_INVALID_HANDLE:
+    case DT_CU_NOT_PERMITTED:
+    case DT_CU_NOT_SUPPORTED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+dt_result_t dt_cuda_import(struct dt_gpu *gpu, int device,
+                           const struct dt_gpu_handle *handle, void **ptr,
+                           struct dt_error *err)
+{
+    struct dt_cuda *cuda = dt_cuda_of(gpu);
+    struct dt_cuda_scope scope;
+    struct dt_cu_ipc ipc;
+    dt_cu_ptr at = 0;
+    _Static_assert(sizeof(ipc.bytes) == sizeof(handle->bytes), "handles");
+    memcpy(ipc.bytes, handle->bytes, sizeof(ipc.bytes));
+    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    if (rc)
+        return rc;
+    int code =
+        cuda->driver.cuIpcOpenMemHandle_v2(&at, ipc, DT_CU_IPC_LAZY_PEER);
+    dt_cuda_leave(cuda, &scope);
+    rc = dt_cuda_driver_error(&cuda->driver, code, err,
+                              "map another process's GPU memory into device %d",
+                              device);
+    if (rc)
+        return is_refusal(code) ? DT_ERR_UNSUPPORTED : rc;
+    void *memory = (void *)(uintptr_t)at;
+    rc = dt_cuda_keep(cuda, DT_CUDA_IMPORTED, device, memory, err);
+    if (rc)
+        dt_cuda_give_back(cuda, DT_CUDA_IMPORTED, device, memory);
+    else
+        *ptr = memory;
+    return rc;
+}
+
+void dt_cuda_release(struct dt_gpu *gpu, void *ptr)
+{
+    int device;
+    if (dt_cuda_drop(dt_cuda_of(gpu), DT_CUDA_IMPORTED, ptr, &device))
+        dt_cuda_give_back(dt_cuda_of(gpu), DT_CUDA_IMPORTED, device, ptr);
+}
