@@ -50,6 +50,7 @@ typedef enum dt_result {
     DT_ERR_CORRUPT = -23,
     DT_ERR_MISMATCH = -24, /* intact, but not of this program; or ranks that
                             * disagree about a collective (DT_CHECK) */
+    DT_ERR_BUSY = -25,     /* another job has it */
     /* this communicator: every later call on it answers the same */
     DT_ERR_PROC_FAILED = -40,
     DT_ERR_TIMED_OUT = -41,
@@ -422,10 +423,11 @@ double dt_time_left(void);
 /* ---- checkpoints ----
  *
  * A checkpoint is a directory `step-N` under the checkpoint directory, with
- * one safetensors file per rank and manifest.json, whose presence means that
+ * safetensors files of each rank and manifest.json, whose presence means that
  * all of it was written and is on disk. doc/checkpoint.md draws the format.
- * All dt_ckpt calls are collective over the world, with equal arguments but
- * for the data pointers, and block. */
+ * All dt_ckpt calls but those that say otherwise are collective over the world,
+ * with equal arguments but for the data, and block. A thread of libdt's own
+ * writes while the program goes on. */
 
 enum {
     /* The tensor is the same on all ranks: written once, loaded by all,
@@ -434,37 +436,84 @@ enum {
     DT_CKPT_REPLICATED = 1,
 };
 
-/* Open or create the checkpoint directory dir, on a file system that all
- * nodes share. keep: how many complete checkpoints to keep (at least 1; older
- * ones are removed after a successful save; 0 keeps all). Errors:
- * INVALID_ARG, IO, NO_MEMORY, NOT_INITIALIZED. */
+/* Open or create the checkpoint directory dir; NULL: that of --dt-ckpt
+ * (DT_CKPT). It is on a file system that all nodes share, unless there is
+ * --dt-ckpt-flush (DT_CKPT_FLUSH), which then is: dir may be on each node's own
+ * disk. keep: how many complete checkpoints to keep (at least 1; older ones are
+ * removed after a successful save; 0 keeps all; -1: as --dt-ckpt-keep says,
+ * else 2). One job at a time: another that has it open is an error. Errors:
+ * INVALID_ARG, BUSY, IO, NO_MEMORY, NOT_INITIALIZED. */
 dt_result_t dt_ckpt_open(const char *dir, int keep, dt_ckpt_t *ckpt);
 
 /* Name the memory to save and load: data (ndim dimensions, shape in elements,
- * row-major) is borrowed until dt_ckpt_close. Names are unique, printable,
- * at most 200 bytes. Not collective, but every rank names the same tensors in
- * the same order. Errors: INVALID_ARG, NO_MEMORY. */
+ * row-major; of the host or of a GPU) is borrowed until dt_ckpt_close. Names
+ * are unique, printable, at most 200 bytes. Not collective, but every rank
+ * names the same tensors in the same order. Errors: INVALID_ARG, NO_MEMORY. */
 dt_result_t dt_ckpt_add_tensor(dt_ckpt_t ckpt, const char *name, void *data,
                                dt_dtype_t dtype, int ndim, const int64_t *shape,
                                unsigned flags);
 
-/* Write all tensors as step-N. Either the checkpoint is complete on disk on
+/* The same for a part of one tensor that is spread over the ranks: shape is
+ * that of the whole, data holds extent[ndim] elements, row-major, which begin
+ * at offset[ndim] in it. The parts of all ranks cover the whole; the same part
+ * on several ranks is the same and is written once; other overlaps are an error
+ * of dt_ckpt_save. An extent of 0 is no part. It loads on any number of ranks,
+ * cut in any other way. */
+dt_result_t dt_ckpt_add_slice(dt_ckpt_t ckpt, const char *name, void *data,
+                              dt_dtype_t dtype, int ndim, const int64_t *shape,
+                              const int64_t *offset, const int64_t *extent);
+
+/* Save these bytes, too, which are copied now: the state of a sampler, of a
+ * random number generator. Again with the same name, they are replaced; their
+ * number may be another. Not collective, but every rank names the same. */
+dt_result_t dt_ckpt_set_blob(dt_ckpt_t ckpt, const char *name, const void *data,
+                             size_t bytes, unsigned flags);
+
+/* What was loaded, or set last. *bytes is the room in data, then how many there
+ * are; data NULL only asks. This rank's own: on another number of ranks, that
+ * of the rank with the same number. Errors: NOT_FOUND if there was none,
+ * INVALID_ARG if the room does not do. Not collective. */
+dt_result_t dt_ckpt_get_blob(dt_ckpt_t ckpt, const char *name, void *data,
+                             size_t *bytes);
+
+/* Write everything as step-N. Either the checkpoint is complete on disk on
  * return, or every rank gets the same error and nothing of it is left; older
  * checkpoints are never touched before the new one is complete. Errors: IO,
  * NO_SPACE, and those of the collectives. */
 dt_result_t dt_ckpt_save(dt_ckpt_t ckpt, int64_t step);
 
-/* Load the newest complete checkpoint into the tensors and set *step. One
- * that is torn or damaged is passed over for the next older one, with a
- * warning on stderr (rank 0) that says why. Errors: NOT_FOUND if there is
- * none (start afresh); CORRUPT if there are some and all are damaged;
- * MISMATCH if the newest intact one is of another model (names, types,
- * shapes) or has per-rank tensors and another world size, VERSION if a newer
- * slurm-dt wrote it: the tensors are then untouched. After any other failure,
- * their contents are undefined. */
+/* The same, but return when all is copied, into memory of the node that
+ * outlives this process; the rest goes on behind the program, which may change
+ * its tensors. One at a time: waits for the one before, and returns its error.
+ * When the disk is full, that is said once on stderr and is no error here: the
+ * last good one stays, the next is tried. */
+dt_result_t dt_ckpt_save_async(dt_ckpt_t ckpt, int64_t step);
+
+/* Wait until what save_async began is on disk. Returns how it ended. */
+dt_result_t dt_ckpt_wait(dt_ckpt_t ckpt);
+
+/* Is it time for a checkpoint after this step? The same answer on all ranks:
+ * yes when the job has been told to leave (dt_should_exit), when the job's time
+ * runs out, and when the interval of --dt-ckpt-interval has passed (DT_CKPT_
+ * INTERVAL; auto: sqrt(2 * cost * mean time between failures), J. Young 1974).
+ * To be called after each step. */
+bool dt_ckpt_need(dt_ckpt_t ckpt, int64_t step);
+
+/* The step of the newest complete checkpoint. NOT_FOUND if there is none. */
+dt_result_t dt_ckpt_latest(dt_ckpt_t ckpt, int64_t *step);
+
+/* Load the newest complete checkpoint into the tensors and set *step: from the
+ * memory of the nodes if it is still there, else from their disks, else from
+ * what all share. One that is torn or damaged is passed over for the next older
+ * one, with a warning on stderr (rank 0) that says why. Errors: NOT_FOUND if
+ * there is none (start afresh); CORRUPT if there are some and all are damaged;
+ * MISMATCH if the newest intact one is of another model (names, types, shapes)
+ * or has per-rank tensors and another world size, VERSION if a newer slurm-dt
+ * wrote it: the tensors are then untouched. After any other failure, their
+ * contents are undefined. */
 dt_result_t dt_ckpt_load(dt_ckpt_t ckpt, int64_t *step);
 
-/* Close; NULL is fine. Not collective. */
+/* Wait for what save_async began, then close; NULL is fine. Not collective. */
 void dt_ckpt_close(dt_ckpt_t ckpt);
 
 #ifdef __cplusplus

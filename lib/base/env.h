@@ -14,6 +14,14 @@
 #define DT_ENV_NICS        "DT_NICS"   /* the task's NICs: "mlx5_0,mlx5_1" */
 #define DT_ENV_RUN_ID      "DT_RUN_ID" /* the same after each requeue */
 
+/* plugin -> library, from --dt-ckpt and its kin; a user may set them, too */
+#define DT_ENV_CKPT            "DT_CKPT"          /* directory */
+#define DT_ENV_CKPT_FLUSH      "DT_CKPT_FLUSH"    /* directory all nodes see */
+#define DT_ENV_CKPT_INTERVAL   "DT_CKPT_INTERVAL" /* "auto" or a time */
+#define DT_ENV_CKPT_REDUNDANCY "DT_CKPT_REDUNDANCY" /* "rs:4+2" */
+#define DT_ENV_CKPT_KEEP       "DT_CKPT_KEEP"       /* "3" or "3,every:1000" */
+#define DT_ENV_CKPT_RATE       "DT_CKPT_RATE"       /* MB/s per node, user's */
+
 /* plugin -> library: a file of this node's that tells the tasks of the step to
  * leave; and when the job's time ends, seconds since 1970 */
 #define DT_ENV_NOTICE  "DT_NOTICE"

@@ -43,6 +43,8 @@ const char *dt_strerror(dt_result_t result)
         return "corrupt";
     case DT_ERR_MISMATCH:
         return "does not match this program";
+    case DT_ERR_BUSY:
+        return "in use by another job";
     case DT_ERR_PROC_FAILED:
         return "process failed";
     case DT_ERR_TIMED_OUT:

@@ -18,7 +18,21 @@
 
 uint64_t dt_checksum(const void *data, size_t len)
 {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2"))
+        return dt_checksum_avx2(data, len);
+#endif
     return XXH3_64bits(data, len);
+}
+
+uint64_t dt_checksum_pair(const void *a, size_t a_len, const void *b,
+                          size_t b_len)
+{
+    XXH3_state_t hash;
+    XXH3_64bits_reset(&hash);
+    XXH3_64bits_update(&hash, a, a_len);
+    XXH3_64bits_update(&hash, b, b_len);
+    return XXH3_64bits_digest(&hash);
 }
 
 dt_result_t dt_checksum_file(int fd, size_t size, uint64_t *checksum,

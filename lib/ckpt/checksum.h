@@ -9,6 +9,13 @@
 
 uint64_t dt_checksum(const void *data, size_t len);
 
+/* The same, where the processor has AVX2. */
+uint64_t dt_checksum_avx2(const void *data, size_t len);
+
+/* Of a followed by b. */
+uint64_t dt_checksum_pair(const void *a, size_t a_len, const void *b,
+                          size_t b_len);
+
 /* Of the first size bytes of the file fd. The text of an error is a reason
  * without a file name. Errors: CORRUPT if there are fewer, IO, NO_MEMORY. */
 dt_result_t dt_checksum_file(int fd, size_t size, uint64_t *checksum,

@@ -8,17 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/cursor.h"
 #include "base/file.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "safetensors is little-endian, tensors are written as they lie");
 
-#define LENGTH_BYTES 8         /* of the header's length */
-#define CHUNK        (1 << 20) /* hashed and written while in the cache */
+#define LENGTH_BYTES 8 /* of the header's length */
 
 static dt_result_t no_memory(struct dt_error *err)
 {
@@ -28,19 +24,6 @@ static dt_result_t no_memory(struct dt_error *err)
 static dt_result_t corrupt(struct dt_error *err, const char *why)
 {
     return dt_error_set(err, DT_ERR_CORRUPT, "%s", why);
-}
-
-static int write_hashed(int fd, const void *buf, size_t len, XXH3_state_t *hash)
-{
-    for (size_t done = 0; done < len;) {
-        size_t n = len - done < CHUNK ? len - done : CHUNK;
-        const char *at = (const char *)buf + done;
-        XXH3_64bits_update(hash, at, n);
-        if (dt_file_write(fd, at, n))
-            return -1;
-        done += n;
-    }
-    return 0;
 }
 
 /* ---- writing ---- */
@@ -90,63 +73,57 @@ static size_t *data_order(size_t count, const struct dt_tensor *const *tensor)
     return order;
 }
 
-static int write_file(int fd, const char *header, size_t count,
-                      const size_t *order,
-                      const struct dt_tensor *const *tensor,
-                      const void *const *data, size_t *size, XXH3_state_t *hash)
+dt_result_t dt_safetensors_layout(size_t count,
+                                  const struct dt_tensor *const *tensor,
+                                  size_t *offset, char **header,
+                                  size_t *header_len, size_t *size,
+                                  struct dt_error *err)
 {
-    static const char spaces[8] = "        ";
-    size_t len = strlen(header), pad = -len % sizeof(spaces);
-    unsigned char prefix[LENGTH_BYTES];
-    for (int i = 0; i < LENGTH_BYTES; i++)
-        prefix[i] = (unsigned char)((len + pad) >> 8 * i);
-    if (write_hashed(fd, prefix, sizeof(prefix), hash) ||
-        write_hashed(fd, header, len, hash) ||
-        write_hashed(fd, spaces, pad, hash))
-        return -1;
-    *size = sizeof(prefix) + len + pad;
-    for (size_t i = 0; i < count; i++) {
-        size_t bytes = tensor[order[i]]->bytes;
-        if (write_hashed(fd, data[order[i]], bytes, hash))
-            return -1;
-        *size += bytes;
-    }
-    return 0;
-}
-
-dt_result_t dt_safetensors_write(int fd, size_t count,
-                                 const struct dt_tensor *const *tensor,
-                                 const void *const *data, size_t *size,
-                                 uint64_t *checksum, struct dt_error *err)
-{
-    dt_result_t rc = DT_ERR_NO_MEMORY;
-    char *header = NULL;
+    dt_result_t rc = no_memory(err);
+    char *json = NULL, *out = NULL;
     size_t *order = data_order(count, tensor);
-    if (!order)
-        return no_memory(err);
-    header = header_text(count, tensor, order);
-    if (!header) {
-        rc = no_memory(err);
+    if (order)
+        json = header_text(count, tensor, order);
+    if (!json)
         goto free_order;
+    size_t len = strlen(json), padded = (len + 7) / 8 * 8;
+    out = malloc(LENGTH_BYTES + padded + 1);
+    if (!out)
+        goto free_json;
+    for (int i = 0; i < LENGTH_BYTES; i++)
+        out[i] = (char)(padded >> 8 * i);
+    memcpy(out + LENGTH_BYTES, json, len);
+    memset(out + LENGTH_BYTES + len, ' ', padded - len);
+    out[LENGTH_BYTES + padded] = '\0';
+    size_t at = LENGTH_BYTES + padded;
+    *header = out;
+    *header_len = at;
+    for (size_t i = 0; i < count; i++) {
+        offset[order[i]] = at;
+        at += tensor[order[i]]->bytes;
     }
-    XXH3_state_t hash;
-    XXH3_64bits_reset(&hash);
-    size_t written;
-    if (write_file(fd, header, count, order, tensor, data, &written, &hash)) {
-        rc = dt_error_set(err, dt_file_result(errno), "%s", strerror(errno));
-        goto free_header;
-    }
-    *size = written;
-    *checksum = XXH3_64bits_digest(&hash);
+    *size = at;
     rc = DT_SUCCESS;
-free_header:
-    free(header);
+free_json:
+    free(json);
 free_order:
     free(order);
     return rc;
 }
 
 /* ---- reading ---- */
+
+static dt_result_t unknown_type(const char *name, const char *type,
+                                struct dt_error *err)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    if (type[strspn(type, letters)])
+        return corrupt(err, "malformed element type in the header");
+    return dt_error_set(err, DT_ERR_CORRUPT,
+                        "tensor %s has elements of type %.20s, which libdt "
+                        "does not know",
+                        name, type);
+}
 
 /* One header entry; space is the size of the data, all within base. */
 static dt_result_t parse_entry(struct dt_safetensors_entry *entry,
@@ -162,8 +139,6 @@ static dt_result_t parse_entry(struct dt_safetensors_entry *entry,
         json_array_size(shape_json) > DT_TENSOR_DIMS_MAX)
         return corrupt(err, "malformed header entry");
     int dtype = dt_tensor_dtype_find(dtype_name);
-    if (dtype < 0)
-        return corrupt(err, "unknown element type in the header");
     int64_t shape[DT_TENSOR_DIMS_MAX];
     int ndim = (int)json_array_size(shape_json);
     for (int i = 0; i < ndim; i++) {
@@ -172,9 +147,14 @@ static dt_result_t parse_entry(struct dt_safetensors_entry *entry,
             return corrupt(err, "malformed shape in the header");
         shape[i] = json_integer_value(dim);
     }
-    if (dt_tensor_init(&entry->tensor, name, (dt_dtype_t)dtype, ndim, shape,
-                       NULL) != DT_SUCCESS)
-        return corrupt(err, "impossible tensor in the header");
+    struct dt_error why = {0};
+    if (dt_tensor_init(&entry->tensor, name,
+                       dtype < 0 ? DT_DTYPE_U8 : (dt_dtype_t)dtype, ndim, shape,
+                       &why) != DT_SUCCESS)
+        return dt_error_set(err, DT_ERR_CORRUPT,
+                            "impossible tensor in the header: %s", why.text);
+    if (dtype < 0)
+        return unknown_type(entry->tensor.name, dtype_name, err);
     if (begin < 0 || end < begin || (size_t)end > space ||
         (size_t)(end - begin) != entry->tensor.bytes)
         return corrupt(err, "offsets in the header do not fit");

@@ -19,15 +19,16 @@ struct dt_safetensors {
     struct dt_safetensors_entry *entry;
 };
 
-/* Write count tensors, tensor[i] with its data at data[i], to the empty file
- * fd, larger element types first, which aligns them all. The same input gives
- * the same bytes. Sets *size and *checksum (XXH3-64) of the whole file. The
- * text of an error is a reason without a file name. Errors: IO, NO_SPACE,
- * NO_MEMORY. */
-dt_result_t dt_safetensors_write(int fd, size_t count,
-                                 const struct dt_tensor *const *tensor,
-                                 const void *const *data, size_t *size,
-                                 uint64_t *checksum, struct dt_error *err);
+/* Lay out a file of count tensors, larger element types first, which aligns
+ * them all to their own size: offset[i] is where the data of tensor[i] goes,
+ * from the start of the file; *header what it begins with, *header_len bytes,
+ * to be freed by the caller; *size how long it is: there are no gaps. The same
+ * input gives the same bytes. Only NO_MEMORY. */
+dt_result_t dt_safetensors_layout(size_t count,
+                                  const struct dt_tensor *const *tensor,
+                                  size_t *offset, char **header,
+                                  size_t *header_len, size_t *size,
+                                  struct dt_error *err);
 
 /* Parse the header of len bytes of a file of size bytes; every entry lies
  * inside the file and fits its shape. CORRUPT or NO_MEMORY otherwise. */

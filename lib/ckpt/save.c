@@ -1,319 +1,302 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* save.c - writing a checkpoint: a two-phase commit.
+/* save.c - the program's side of saving: at once, or behind it.
  *
- *   every rank: write own file in .step-N.partial-T, sync it, vote
- *   rank 0:     all fine: manifest, sync, rename to step-N, sync, prune
- *               else: remove the partial directory
- *               tell all ranks how it ended
+ *   save:        agree who writes what -> write from where it is -> tiers
+ *   save_async:  wait for the one before -> agree, if the names have changed
+ *                -> copy -> return; the thread: sums -> tiers
  *
- * Only rank 0 decides, and once a rank has voted for the checkpoint it must
- * not touch its file any more: rank 0 may be committing it. */
-#include <errno.h>
-#include <fcntl.h>
+ * Tiers are the memory of the nodes (only behind the program), then the
+ * directory, then the one it is flushed to. */
+#include "ckpt/save.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "ckpt/ckpt.h"
-#include "ckpt/manifest.h"
-#include "ckpt/safetensors.h"
-#include "ckpt/store.h"
+#include "ckpt/memory.h"
 
-struct save {
-    struct dt_ckpt *ckpt;
-    int64_t step;
-    uint64_t tag;
-    char partial[DT_STORE_NAME];
-    int dirfd;     /* the checkpoint directory, or -1 */
-    int partialfd; /* the partial directory in it, or -1 */
-};
+/* ---- the work, in whatever thread ---- */
 
-struct verdict {
-    int64_t code;
-    struct dt_error err;
-};
-
-static dt_result_t failed(struct dt_error *err, const char *what)
+/* The memory tier has failed somewhere: go on without. */
+static void give_up_memory(struct dt_ckpt *ckpt, const struct dt_error *why)
 {
-    int why = errno;
-    return dt_error_set(err, dt_file_result(why), "%s: %s", what,
-                        strerror(why));
+    ckpt->saver->memory = false;
+    if (ckpt->rank == 0)
+        fprintf(stderr,
+                "dt: checkpoints are not kept in the memory of the nodes: %s\n",
+                why->text);
 }
 
-static void file_name(struct dt_manifest_file *file, int rank, int size)
-{
-    snprintf(file->name, sizeof(file->name), "rank-%05d-of-%05d.safetensors",
-             rank, size);
-}
-
-/* Who writes the replicated tensors: each goes to the rank at which its
- * middle falls when all of them, laid end to end, are cut in equal parts. So
- * a rank writes at most the average and one tensor more. *before is the bytes
- * of the replicated tensors up to tensor i. */
-static int owner(const struct dt_ckpt *ckpt, size_t i, size_t *before,
-                 size_t total)
-{
-    size_t bytes = ckpt->tensor[i].type.bytes;
-    unsigned __int128 middle = (unsigned __int128)*before + bytes / 2;
-    *before += bytes;
-    return middle < total ? (int)(middle * (size_t)ckpt->size / total) : 0;
-}
-
-static size_t replicated_bytes(const struct dt_ckpt *ckpt)
-{
-    size_t total = 0;
-    for (size_t i = 0; i < ckpt->count; i++)
-        if (ckpt->tensor[i].replicated)
-            total += ckpt->tensor[i].type.bytes;
-    return total;
-}
-
-/* ---- every rank ---- */
-
-static dt_result_t write_tensors(struct save *s, int fd, struct dt_vote *vote,
+static dt_result_t commit_memory(struct dt_ckpt *ckpt, bool *alive,
                                  struct dt_error *err)
 {
-    const struct dt_ckpt *ckpt = s->ckpt;
-    dt_result_t rc = DT_ERR_NO_MEMORY;
-    size_t n = 0, before = 0, total = replicated_bytes(ckpt);
-    const struct dt_tensor **tensor = calloc(ckpt->count + 1, sizeof(*tensor));
-    const void **data = calloc(ckpt->count + 1, sizeof(*data));
-    if (!tensor || !data) {
-        dt_error_set(err, rc, "out of memory");
-        goto free_lists;
-    }
-    for (size_t i = 0; i < ckpt->count; i++) {
-        const struct dt_ckpt_tensor *t = &ckpt->tensor[i];
-        if (t->replicated && owner(ckpt, i, &before, total) != ckpt->rank)
-            continue;
-        tensor[n] = &t->type;
-        data[n++] = t->data;
-    }
-    rc = dt_safetensors_write(fd, n, tensor, data, &vote->size, &vote->checksum,
-                              err);
-free_lists:
-    free(data);
-    free(tensor);
-    return rc;
-}
-
-static dt_result_t write_file(struct save *s, struct dt_vote *vote)
-{
-    struct dt_manifest_file file;
     struct dt_error why = {0};
-    file_name(&file, s->ckpt->rank, s->ckpt->size);
-    int fd = openat(s->partialfd, file.name,
-                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return failed(&vote->err, file.name);
-    dt_result_t rc = write_tensors(s, fd, vote, &why);
-    if (rc == DT_SUCCESS && dt_file_sync(fd))
-        rc = failed(&why, "fsync");
-    if (close(fd) && rc == DT_SUCCESS)
-        rc = failed(&why, "close");
+    dt_result_t rc = dt_commit(ckpt, DT_TIER_MEMORY, alive, &why);
+    if (!*alive)
+        return dt_error_set(err, rc, "%s", why.text);
     if (rc != DT_SUCCESS)
-        return dt_error_set(&vote->err, rc, "%s: %s", file.name, why.text);
-    return rc;
-}
-
-static dt_result_t write_shard(struct save *s, struct dt_vote *vote)
-{
-    s->dirfd = dt_store_open(s->ckpt->dir);
-    if (s->dirfd < 0)
-        return failed(&vote->err, "cannot open the directory");
-    if (s->ckpt->rank == 0)
-        dt_store_sweep(s->dirfd, s->partial);
-    if (mkdirat(s->dirfd, s->partial, 0777) && errno != EEXIST)
-        return failed(&vote->err, "cannot write in the directory");
-    s->partialfd = openat(s->dirfd, s->partial,
-                          O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (s->partialfd < 0)
-        return failed(&vote->err, s->partial);
-    return write_file(s, vote);
-}
-
-/* ---- rank 0 ---- */
-
-/* The file every rank says it wrote is where rank 0 can see it. */
-static dt_result_t check_file(struct save *s, int rank,
-                              const struct dt_manifest_file *file,
-                              struct dt_error *err)
-{
-    struct stat st;
-    if (fstatat(s->partialfd, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        S_ISREG(st.st_mode) && (size_t)st.st_size == file->size)
-        return DT_SUCCESS;
-    return dt_error_set(err, DT_ERR_IO,
-                        "%s, written by rank %d, has not reached rank 0: the "
-                        "directory must be on a file system that all nodes "
-                        "share",
-                        file->name, rank);
-}
-
-static void describe_run(struct dt_manifest *manifest)
-{
-    struct tm tm;
-    time_t now = time(NULL);
-    if (gmtime_r(&now, &tm))
-        strftime(manifest->created, sizeof(manifest->created),
-                 "%Y-%m-%dT%H:%M:%SZ", &tm);
-    manifest->restart_count = dt_restart_count();
-    snprintf(manifest->run_id, sizeof(manifest->run_id), "%s", dt_run_id());
-    for (char *c = manifest->run_id; *c; c++)
-        if (*c < ' ' || *c > '~')
-            *c = '?';
-}
-
-static dt_result_t describe(struct save *s, struct dt_manifest *manifest,
-                            struct dt_error *err)
-{
-    const struct dt_ckpt *ckpt = s->ckpt;
-    manifest->step = s->step;
-    manifest->world_size = ckpt->size;
-    manifest->count = ckpt->count;
-    manifest->file = calloc((size_t)ckpt->size, sizeof(*manifest->file));
-    manifest->tensor = calloc(ckpt->count + 1, sizeof(*manifest->tensor));
-    if (!manifest->file || !manifest->tensor)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-    describe_run(manifest);
-    size_t before = 0, total = replicated_bytes(ckpt);
-    for (size_t i = 0; i < ckpt->count; i++) {
-        const struct dt_ckpt_tensor *t = &ckpt->tensor[i];
-        manifest->tensor[i].tensor = t->type;
-        manifest->tensor[i].file = t->replicated
-                                       ? owner(ckpt, i, &before, total)
-                                       : DT_MANIFEST_PER_RANK;
-    }
-    dt_result_t rc = DT_SUCCESS;
-    for (int r = 0; r < ckpt->size && rc == DT_SUCCESS; r++) {
-        struct dt_manifest_file *file = &manifest->file[r];
-        file_name(file, r, ckpt->size);
-        file->size = ckpt->votes[r].size;
-        file->checksum = ckpt->votes[r].checksum;
-        rc = check_file(s, r, file, err);
-    }
-    return rc;
-}
-
-/* text, on disk and under its name, or not there at all. */
-static dt_result_t put_manifest(int partialfd, const char *text, size_t len,
-                                struct dt_error *err)
-{
-    int fd = openat(partialfd, DT_MANIFEST_TMP,
-                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return failed(err, DT_MANIFEST_TMP);
-    dt_result_t rc = DT_SUCCESS;
-    if (dt_file_write(fd, text, len) || dt_file_write(fd, "\n", 1) ||
-        dt_file_sync(fd))
-        rc = failed(err, DT_MANIFEST_TMP);
-    if (close(fd) && rc == DT_SUCCESS)
-        rc = failed(err, DT_MANIFEST_TMP);
-    if (rc == DT_SUCCESS &&
-        (renameat(partialfd, DT_MANIFEST_TMP, partialfd, DT_MANIFEST_NAME) ||
-         dt_file_sync(partialfd)))
-        rc = failed(err, DT_MANIFEST_NAME);
-    return rc;
-}
-
-static dt_result_t commit(struct save *s, struct dt_error *err)
-{
-    struct dt_manifest manifest = {0};
-    char *text = NULL;
-    size_t len;
-    dt_result_t rc = describe(s, &manifest, err);
-    if (rc == DT_SUCCESS)
-        rc = dt_manifest_print(&manifest, &text, &len, err);
-    if (rc == DT_SUCCESS)
-        rc = put_manifest(s->partialfd, text, len, err);
-    if (rc == DT_SUCCESS)
-        rc = dt_store_publish(s->dirfd, s->partial, s->step, s->tag, err);
-    free(text);
-    dt_manifest_clear(&manifest);
-    return rc;
-}
-
-/* Say what failed, and what the user still has. */
-static dt_result_t explain(struct save *s, dt_result_t rc,
-                           const struct dt_error *why, struct dt_error *err)
-{
-    char name[DT_STORE_NAME];
-    const char *kept = NULL;
-    struct dt_store_entry *entry = NULL;
-    size_t count = 0;
-    dt_store_name(name, s->step);
-    if (s->dirfd >= 0)
-        dt_store_list(s->dirfd, &entry, &count, NULL);
-    for (size_t i = 0; i < count && !kept; i++)
-        if (entry[i].complete && !entry[i].hidden)
-            kept = entry[i].name;
-    dt_error_set(err, rc, "checkpoint %s not saved: %s; %s%s in %s", name,
-                 why->text, kept ? kept : "no older one",
-                 kept ? " is kept" : " is", s->ckpt->dir);
-    free(entry);
-    return rc;
-}
-
-/* The votes are in. */
-static dt_result_t conclude(struct save *s, struct dt_error *err)
-{
-    struct dt_ckpt *ckpt = s->ckpt;
-    struct dt_error why = {0}, vote = {0};
-    int who = 0;
-    dt_result_t rc = dt_vote_result(ckpt->votes, ckpt->size, &who, &vote);
-    if (rc == DT_ERR_INVALID_ARG)
-        why = vote; /* names the ranks itself */
-    else if (rc != DT_SUCCESS)
-        dt_error_set(&why, rc, "rank %d: %s", who, vote.text);
-    else
-        rc = commit(s, &why);
-    if (rc != DT_SUCCESS) {
-        if (s->dirfd >= 0)
-            dt_store_remove(s->dirfd, s->partial, NULL);
-        return explain(s, rc, &why, err);
-    }
-    if (dt_store_prune(s->dirfd, s->step, ckpt->keep, s->tag, &why) !=
-        DT_SUCCESS)
-        fprintf(stderr, "dt: old checkpoints in %s stay: %s\n", ckpt->dir,
-                why.text);
+        give_up_memory(ckpt, &why);
     return DT_SUCCESS;
 }
 
-/* ---- all together ---- */
-
-dt_result_t dt_ckpt_do_save(struct dt_ckpt *ckpt, int64_t step,
-                            struct dt_error *err)
+/* Also after the directory has failed, the flush is tried; the first error is
+ * the result. */
+static dt_result_t commit_disks(struct dt_ckpt *ckpt, struct dt_error *err)
 {
-    struct save s = {.ckpt = ckpt,
-                     .step = step,
-                     .tag = ++ckpt->tag,
-                     .dirfd = -1,
-                     .partialfd = -1};
-    struct dt_vote mine = {.step = step, .model = dt_ckpt_fingerprint(ckpt)};
-    struct verdict verdict = {0};
-    dt_store_partial_name(s.partial, step, s.tag);
-    mine.code = write_shard(&s, &mine);
-    dt_result_t rc = dt_vote_gather(&mine, ckpt->votes, err);
-    if (rc == DT_SUCCESS) {
-        if (ckpt->rank == 0)
-            verdict.code = conclude(&s, &verdict.err);
-        else if (step != ckpt->votes[0].step && s.dirfd >= 0)
-            dt_store_remove(s.dirfd, s.partial, NULL); /* not rank 0's */
-        rc = dt_vote_announce(&verdict, sizeof(verdict), err);
-    } else if (ckpt->rank == 0 && s.dirfd >= 0) {
-        dt_store_remove(s.dirfd, s.partial, NULL);
+    dt_result_t rc = DT_SUCCESS;
+    bool alive = true;
+    for (int tier = DT_TIER_DIR; tier <= DT_TIER_FLUSH && alive; tier++) {
+        struct dt_error why = {0};
+        if (!ckpt->tier[tier].dir)
+            continue;
+        dt_result_t end = dt_commit(ckpt, tier, &alive, &why);
+        if (end != DT_SUCCESS && rc == DT_SUCCESS)
+            rc = dt_error_set(err, end, "%s", why.text);
     }
-    if (s.partialfd >= 0)
-        close(s.partialfd);
-    if (s.dirfd >= 0)
-        close(s.dirfd);
-    if (rc == DT_SUCCESS && verdict.code != DT_SUCCESS)
-        rc = dt_error_set(err, (dt_result_t)verdict.code, "%s",
-                          verdict.err.text);
     return rc;
+}
+
+static void work(void *arg)
+{
+    struct dt_ckpt *ckpt = arg;
+    struct dt_saver *saver = ckpt->saver;
+    bool alive = true;
+    saver->rc = DT_SUCCESS;
+    if (saver->save.behind && saver->save.mine.code == DT_SUCCESS)
+        dt_write_early(ckpt);
+    if (saver->save.mine.code == DT_SUCCESS)
+        dt_shard_sum(&saver->save.shard);
+    if (saver->save.behind && saver->memory)
+        saver->rc = commit_memory(ckpt, &alive, &saver->err);
+    if (alive)
+        saver->rc = commit_disks(ckpt, &saver->err);
+    dt_write_early_end(ckpt);
+    saver->clean = saver->rc == DT_SUCCESS;
+}
+
+/* ---- the copy ---- */
+
+static bool all_on_host(const struct dt_ckpt *ckpt,
+                        const struct dt_shard *shard)
+{
+    for (size_t i = 0; i < shard->count; i++)
+        if (!dt_copy_is_host(ckpt->saver->copy, shard->slice[i].data,
+                             shard->slice[i].piece.bytes))
+            return false;
+    return true;
+}
+
+/* The node's memory, if it can be had, else why not in save.memory. */
+static int open_memory(struct dt_ckpt *ckpt)
+{
+    struct dt_saver *saver = ckpt->saver;
+    const char *path = ckpt->tier[DT_TIER_MEMORY].dir;
+    struct dt_error *why = &saver->save.memory;
+    int fd;
+    if (!path || dt_memory_open(path, &fd, why) != DT_SUCCESS)
+        return -1;
+    if (ckpt->local_rank != 0)
+        return fd;
+    dt_memory_sweep(path);
+    if (dt_memory_lock(fd, &saver->lock, why) == DT_SUCCESS)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static dt_result_t open_snapshot(struct dt_ckpt *ckpt, struct dt_error *err)
+{
+    struct dt_saver *saver = ckpt->saver;
+    if (saver->snapshot)
+        return DT_SUCCESS;
+    int fd = saver->memory ? open_memory(ckpt) : -1;
+    dt_result_t rc = dt_snapshot_open(fd, ckpt->rank, &saver->snapshot, err);
+    if (rc != DT_SUCCESS && fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* Room for the copy: in the node's memory, else in this process's. */
+static dt_result_t take_room(struct dt_ckpt *ckpt, size_t size, char **image,
+                             struct dt_error *err)
+{
+    struct dt_saver *saver = ckpt->saver;
+    struct dt_error *why = &saver->save.memory;
+    dt_result_t rc = open_snapshot(ckpt, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    if (!saver->memory || !saver->save.behind)
+        dt_snapshot_privatize(saver->snapshot);
+    rc = dt_snapshot_take(saver->snapshot, size, image, err);
+    if (rc == DT_SUCCESS || !dt_snapshot_outlives(saver->snapshot)) {
+        if (!dt_snapshot_outlives(saver->snapshot) && !*why->text)
+            dt_error_set(why, rc, "there is none");
+        return rc;
+    }
+    dt_error_set(why, rc, "%s", err->text);
+    dt_snapshot_privatize(saver->snapshot);
+    return dt_snapshot_take(saver->snapshot, size, image, err);
+}
+
+/* Copy everything there, as the file that it will be. */
+static dt_result_t copy_shard(struct dt_ckpt *ckpt, struct dt_error *err)
+{
+    struct dt_saver *saver = ckpt->saver;
+    struct dt_shard *shard = &saver->save.shard;
+    char *image;
+    dt_result_t rc = take_room(ckpt, shard->size, &image, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    memcpy(image, shard->header, shard->header_len);
+    for (size_t i = 0; i < shard->count && rc == DT_SUCCESS; i++) {
+        struct dt_shard_slice *slice = &shard->slice[i];
+        rc = dt_copy_begin(saver->copy, image + slice->offset, slice->data,
+                           slice->piece.bytes, err);
+        slice->data = image + slice->offset;
+    }
+    dt_result_t end = dt_copy_finish(saver->copy, err);
+    saver->save.image = image;
+    return rc == DT_SUCCESS ? end : rc;
+}
+
+/* ---- beginning ---- */
+
+/* What can go wrong from here on is voted on. */
+static void prepare(struct dt_ckpt *ckpt, int64_t step, bool behind)
+{
+    struct dt_saver *saver = ckpt->saver;
+    struct dt_save *save = &saver->save;
+    double begun = dt_need_now();
+    ckpt->tag++;
+    dt_shard_clear(&save->shard);
+    *save = (struct dt_save){.step = step, .behind = behind};
+    save->mine = (struct dt_vote){.step = step,
+                                  .model = saver->model,
+                                  .step_s = dt_need_step(&ckpt->need),
+                                  .left_s = dt_time_left()};
+    dt_result_t rc = dt_shard_make(&save->shard, ckpt, &save->mine.err);
+    if (rc == DT_SUCCESS && (behind || !all_on_host(ckpt, &save->shard)))
+        rc = copy_shard(ckpt, &save->mine.err);
+    if (rc == DT_SUCCESS && behind && !saver->drain)
+        rc = dt_drain_start(&saver->drain, &save->mine.err);
+    save->mine.code = rc;
+    save->begun = dt_need_now();
+    save->mine.copy_s = save->begun - begun;
+    saver->pending = true;
+    saver->clean = false;
+}
+
+void dt_saver_idle(struct dt_ckpt *ckpt)
+{
+    if (ckpt->saver->drain)
+        dt_drain_wait(ckpt->saver->drain);
+}
+
+/* How the one before ended. */
+static dt_result_t harvest(struct dt_ckpt *ckpt, struct dt_error *err)
+{
+    struct dt_saver *saver = ckpt->saver;
+    dt_saver_idle(ckpt);
+    if (!saver->pending)
+        return DT_SUCCESS;
+    saver->pending = false;
+    if (saver->rc == DT_SUCCESS) {
+        saver->full = false;
+        dt_need_learn(ckpt);
+    } else {
+        dt_error_set(err, saver->rc, "%s", saver->err.text);
+    }
+    return saver->rc;
+}
+
+dt_result_t dt_save_wait(struct dt_ckpt *ckpt, struct dt_error *err)
+{
+    return harvest(ckpt, err);
+}
+
+/* The same, but a full disk is only told of, once. */
+static dt_result_t harvest_gently(struct dt_ckpt *ckpt, struct dt_error *err)
+{
+    struct dt_saver *saver = ckpt->saver;
+    dt_result_t rc = harvest(ckpt, err);
+    if (rc != DT_ERR_NO_SPACE)
+        return rc;
+    if (!saver->full && ckpt->rank == 0)
+        fprintf(stderr, "dt: %s; the next one is tried all the same\n",
+                err->text);
+    saver->full = true;
+    return DT_SUCCESS;
+}
+
+dt_result_t dt_save(struct dt_ckpt *ckpt, int64_t step, struct dt_error *err)
+{
+    dt_result_t rc = harvest_gently(ckpt, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_save_agree(ckpt, step, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    double begun = dt_need_now();
+    prepare(ckpt, step, false);
+    work(ckpt);
+    rc = harvest(ckpt, err);
+    dt_need_begun(ckpt, step, dt_need_now() - begun);
+    return rc;
+}
+
+dt_result_t dt_save_behind(struct dt_ckpt *ckpt, int64_t step,
+                           struct dt_error *err)
+{
+    struct dt_saver *saver = ckpt->saver;
+    dt_result_t rc = harvest_gently(ckpt, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_save_agree(ckpt, step, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    prepare(ckpt, step, true);
+    dt_need_begun(ckpt, step, saver->save.mine.copy_s);
+    if (saver->drain)
+        dt_drain_run(saver->drain, work, ckpt);
+    else
+        work(ckpt); /* no thread could be had: say so to the others */
+    return DT_SUCCESS;
+}
+
+/* ---- the saver ---- */
+
+dt_result_t dt_saver_open(struct dt_ckpt *ckpt, struct dt_error *err)
+{
+    struct dt_saver *saver = calloc(1, sizeof(*saver));
+    if (!saver)
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+    saver->lock = -1;
+    saver->memory = ckpt->tier[DT_TIER_MEMORY].dir;
+    dt_result_t rc = dt_copy_open(&saver->copy, err);
+    if (rc != DT_SUCCESS) {
+        free(saver);
+        return rc;
+    }
+    ckpt->saver = saver;
+    return DT_SUCCESS;
+}
+
+void dt_saver_close(struct dt_ckpt *ckpt)
+{
+    struct dt_saver *saver = ckpt->saver;
+    if (!saver)
+        return;
+    dt_drain_stop(saver->drain);
+    dt_drain_stop(saver->writer);
+    if (saver->lock >= 0 && saver->clean)
+        dt_memory_remove(ckpt->tier[DT_TIER_MEMORY].dir);
+    if (saver->lock >= 0)
+        close(saver->lock);
+    dt_snapshot_close(saver->snapshot);
+    dt_copy_close(saver->copy);
+    for (int i = 0; i < DT_TIERS; i++)
+        dt_written_clear(&saver->written[i]);
+    dt_shard_clear(&saver->save.shard);
+    free(saver);
+    ckpt->saver = NULL;
 }

@@ -78,6 +78,14 @@ static dt_result_t failed(struct dt_error *err, const char *what,
                         name, strerror(why));
 }
 
+/* Somebody else's link of such a name could lead anywhere. */
+static bool is_directory(int dirfd, const char *name)
+{
+    struct stat st;
+    return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISDIR(st.st_mode);
+}
+
 static bool is_complete(int dirfd, const char *name)
 {
     char path[DT_STORE_NAME + sizeof("/" DT_MANIFEST_NAME)];
@@ -129,7 +137,8 @@ dt_result_t dt_store_list(int dirfd, struct dt_store_entry **entries,
         struct dirent *dirent = readdir(stream);
         if (!dirent)
             break;
-        if (parse_name(dirent->d_name, &list[used])) {
+        if (parse_name(dirent->d_name, &list[used]) &&
+            is_directory(dirfd, dirent->d_name)) {
             list[used].complete = is_complete(dirfd, dirent->d_name);
             used++;
         }
@@ -156,11 +165,16 @@ static int unlink_if_there(int dirfd, const char *name, int flags)
     return unlinkat(dirfd, name, flags) && errno != ENOENT ? -1 : 0;
 }
 
-/* Remove the files of a directory. */
+/* Remove the files of a directory. That the manifest is gone is on disk before
+ * the rest goes: a power cut must not bring it back without them. */
 static int empty_directory(int fd)
 {
-    if (unlink_if_there(fd, DT_MANIFEST_NAME, 0))
+    if (unlinkat(fd, DT_MANIFEST_NAME, 0) == 0) {
+        if (dt_file_sync(fd))
+            return -1;
+    } else if (errno != ENOENT) {
         return -1;
+    }
     DIR *stream = open_stream(fd);
     if (!stream)
         return -1;
@@ -181,11 +195,6 @@ dt_result_t dt_store_remove(int dirfd, const char *name, struct dt_error *err)
 {
     int fd =
         openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && (errno == ENOTDIR || errno == ELOOP)) {
-        if (unlink_if_there(dirfd, name, 0)) /* a link or file of that name */
-            return failed(err, "remove", name);
-        return DT_SUCCESS;
-    }
     if (fd < 0)
         return errno == ENOENT ? DT_SUCCESS : failed(err, "remove", name);
     int rc = empty_directory(fd);
@@ -244,7 +253,12 @@ dt_result_t dt_store_publish(int dirfd, const char *partial, int64_t step,
     dt_store_name(name, step);
     dt_store_old_name(old, step, tag);
     int rc = renameat(dirfd, partial, dirfd, name);
-    if (rc && (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR))
+    if (rc && errno == ENOTDIR)
+        return dt_error_set(err, DT_ERR_IO,
+                            "%s is there and no directory: see who put it "
+                            "there, and remove it",
+                            name);
+    if (rc && (errno == EEXIST || errno == ENOTEMPTY))
         rc = replace(dirfd, partial, name, old, &aside);
     if (rc)
         return failed(err, "rename the finished directory to", name);
@@ -280,12 +294,12 @@ void dt_store_sweep(int dirfd, const char *except)
     free(entry);
 }
 
-dt_result_t dt_store_prune(int dirfd, int64_t step, int keep, uint64_t tag,
-                           struct dt_error *err)
+dt_result_t dt_store_prune(int dirfd, int64_t step, int newest, int64_t every,
+                           uint64_t tag, struct dt_error *err)
 {
     struct dt_store_entry *entry;
     size_t count;
-    if (keep == 0)
+    if (newest == 0)
         return DT_SUCCESS;
     dt_result_t rc = dt_store_list(dirfd, &entry, &count, err);
     if (rc != DT_SUCCESS)
@@ -293,7 +307,7 @@ dt_result_t dt_store_prune(int dirfd, int64_t step, int keep, uint64_t tag,
     int kept = 1; /* step itself */
     for (size_t i = 0; i < count && rc == DT_SUCCESS; i++) {
         if (entry[i].hidden || !entry[i].complete || entry[i].step >= step ||
-            kept++ < keep)
+            (every > 0 && entry[i].step % every == 0) || kept++ < newest)
             continue;
         char old[DT_STORE_NAME];
         dt_store_old_name(old, entry[i].step, tag);

@@ -33,7 +33,9 @@ void dt_store_old_name(char name[DT_STORE_NAME], int64_t step, uint64_t tag);
 int dt_store_open(const char *path);
 
 /* All entries, the newest step first and within a step the visible one first,
- * to be freed by the caller. Errors: IO, NO_MEMORY. */
+ * to be freed by the caller. Only directories: links and files of such names,
+ * whoever made them, are neither entered nor removed. Errors: IO,
+ * NO_MEMORY. */
 dt_result_t dt_store_list(int dirfd, struct dt_store_entry **entries,
                           size_t *count, struct dt_error *err);
 
@@ -45,7 +47,8 @@ dt_result_t dt_store_remove(int dirfd, const char *name, struct dt_error *err);
  * step, on disk when this returns. A checkpoint of that step is replaced:
  * atomically where the file system can exchange two names, else with a moment
  * between two renames in which the hidden names hold both. On failure the
- * directory is as before. tag must be new. Errors: IO, NO_SPACE. */
+ * directory is as before. What is no directory is not replaced. tag must be
+ * new. Errors: IO, NO_SPACE. */
 dt_result_t dt_store_publish(int dirfd, const char *partial, int64_t step,
                              uint64_t tag, struct dt_error *err);
 
@@ -54,9 +57,10 @@ dt_result_t dt_store_publish(int dirfd, const char *partial, int64_t step,
  * removed stays. */
 void dt_store_sweep(int dirfd, const char *except);
 
-/* Of the complete checkpoints before step keep the newest keep - 1 and remove
- * the rest; 0 keeps all. tag must be new. */
-dt_result_t dt_store_prune(int dirfd, int64_t step, int keep, uint64_t tag,
-                           struct dt_error *err);
+/* Of the complete checkpoints before step keep the newest - 1 newest and those
+ * whose step is a multiple of every, which are not counted, and remove the
+ * rest. newest 0 keeps all, every 0 is none. tag must be new. */
+dt_result_t dt_store_prune(int dirfd, int64_t step, int newest, int64_t every,
+                           uint64_t tag, struct dt_error *err);
 
 #endif

@@ -9,9 +9,11 @@
 
 /* safetensors' names, which are our own */
 static const char *const dtype_names[] = {
-    [DT_DTYPE_I8] = "I8",   [DT_DTYPE_U8] = "U8",   [DT_DTYPE_I32] = "I32",
-    [DT_DTYPE_I64] = "I64", [DT_DTYPE_F16] = "F16", [DT_DTYPE_BF16] = "BF16",
-    [DT_DTYPE_F32] = "F32", [DT_DTYPE_F64] = "F64",
+    [DT_DTYPE_I8] = "I8",          [DT_DTYPE_U8] = "U8",
+    [DT_DTYPE_I32] = "I32",        [DT_DTYPE_I64] = "I64",
+    [DT_DTYPE_F16] = "F16",        [DT_DTYPE_BF16] = "BF16",
+    [DT_DTYPE_F32] = "F32",        [DT_DTYPE_F64] = "F64",
+    [DT_DTYPE_F8E4M3] = "F8_E4M3", [DT_DTYPE_F8E5M2] = "F8_E5M2",
 };
 
 const char *dt_tensor_dtype_name(dt_dtype_t dtype)

@@ -11,24 +11,36 @@
 struct dt_vote {
     int64_t code; /* a dt_result_t */
     int64_t step;
-    uint64_t model;          /* fingerprint of the tensors it named */
-    uint64_t size, checksum; /* of the file it wrote */
-    struct dt_error err;     /* why not */
+    uint64_t model;      /* fingerprint of the tensors it named */
+    uint64_t bytes;      /* of what it will send next */
+    double copy_s;       /* saving: how long the program was stopped, seconds */
+    double step_s;       /* and how long a step takes, 0 unknown */
+    double left_s;       /* and dt_time_left() */
+    struct dt_error err; /* why not */
 };
 
-/* Every rank's vote to every rank: votes[dt_size()]. Collective over the
- * world. Errors: those of dt_allgather, never a vote's. */
-dt_result_t dt_vote_gather(const struct dt_vote *mine, struct dt_vote *votes,
+/* Every rank's vote to every rank of comm: votes[size]. Collective over comm.
+ * Errors: those of dt_allgather, never a vote's. */
+dt_result_t dt_vote_gather(dt_comm_t comm, const struct dt_vote *mine,
+                           struct dt_vote *votes, struct dt_error *err);
+
+/* Are the ranks doing the same? INVALID_ARG, the same on all, if two name other
+ * tensors or are at another step. */
+dt_result_t dt_vote_differ(const struct dt_vote *votes, int n,
                            struct dt_error *err);
 
-/* What n votes amount to, the same on all ranks: SUCCESS; INVALID_ARG if two
- * ranks are not doing the same; else code and text of the lowest rank that
+/* What n votes amount to, the same on all ranks: SUCCESS; INVALID_ARG if they
+ * differ; else code and text of the lowest rank that
  * failed, *who. */
 dt_result_t dt_vote_result(const struct dt_vote *votes, int n, int *who,
                            struct dt_error *err);
 
-/* bytes, a multiple of 8, of rank 0's record to all. Collective over the
- * world. Errors: those of dt_bcast. */
-dt_result_t dt_vote_announce(void *record, size_t bytes, struct dt_error *err);
+/* bytes, a multiple of 8, of rank 0's record to all. Collective over comm.
+ * Errors: those of dt_bcast. */
+dt_result_t dt_vote_announce(dt_comm_t comm, void *record, size_t bytes,
+                             struct dt_error *err);
+
+/* A collective's code with its text, which is the thread's last error. */
+dt_result_t dt_vote_outcome(dt_result_t code, struct dt_error *err);
 
 #endif

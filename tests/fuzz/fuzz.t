@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
-# fuzz.t - the readers of topologies, and those of messages between daemons,
-# take any bytes: each target for $DT_FUZZ_SECONDS (60), by libFuzzer with ASan
-# and UBSan. $DT_FUZZ_SEED (1) chooses the inputs: the same on each run, as far
-# as it gets; 0 is others on each. $DT_FUZZ_TARGETS may name fewer targets,
-# $DT_TOPOLOGIES a folder with more topologies to begin from.
+# fuzz.t - the readers of topologies, of checkpoints and of messages between
+# daemons take any bytes: each target for $DT_FUZZ_SECONDS (60), by libFuzzer
+# with ASan and UBSan. $DT_FUZZ_SEED (1) chooses the inputs: the same on each
+# run, as far as it gets; 0 is others on each. $DT_FUZZ_TARGETS may name fewer
+# targets, $DT_TOPOLOGIES a folder with more topologies to begin from.
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/lib/tap.sh
@@ -13,7 +13,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 
 seconds=${DT_FUZZ_SECONDS:-60}
 read -ra targets <<<"${DT_FUZZ_TARGETS:-text hwloc nccl matrix gres frames \
-    mesh link pack}"
+    mesh link pack manifest}"
 flags=(-g -O1 -std=gnu11 -D_GNU_SOURCE "-I$top/lib" "-I$top/pmix"
     "-fsanitize=fuzzer-no-link,address,undefined" -fno-sanitize-recover=all)
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
@@ -23,8 +23,8 @@ echo 'int LLVMFuzzerTestOneInput(const char *d, unsigned long n)
 clang -fsanitize=fuzzer,address,undefined -o "$tmp/try" "$tmp/try.c" \
     2>"$tmp/try.log" || skip_all "clang has no libFuzzer: install libclang-rt"
 
-libs=$(pkg-config --cflags --libs hwloc expat pmix) ||
-    skip_all "no development files of hwloc, expat and PMIx"
+libs=$(pkg-config --cflags --libs hwloc expat pmix jansson libxxhash) ||
+    skip_all "no development files of hwloc, expat, PMIx, jansson and xxHash"
 read -ra libs <<<"$libs"
 
 build() # compiles all sources once, then each target with what it needs
@@ -32,7 +32,9 @@ build() # compiles all sources once, then each target with what it needs
     local source object target main
     mkdir "$tmp/obj" || return
     for source in "$top"/lib/base/*.c "$top"/lib/topo/*.c \
-        "$top"/pmix/mesh/*.c "$top"/pmix/{pack,store,info}.c; do
+        "$top"/pmix/mesh/*.c "$top"/pmix/{pack,store,info}.c \
+        "$top"/lib/ckpt/{body,build,checksum,checksum_avx2,manifest}.c \
+        "$top"/lib/ckpt/{manifest_file,part,safetensors,slice,tensor}.c; do
         [ "${source##*/}" != auth.c ] || continue # munge is a stub
         object=$(basename "$(dirname "$source")")-$(basename "$source" .c).o
         clang "${flags[@]}" "${libs[@]}" -Wno-unused-command-line-argument \
@@ -84,6 +86,16 @@ words() # TARGET
     gres)
         echo 'Name=gpu NodeName= Type= File=/dev/nvidia [0-3] Cores= Links=-1,' \
             'Count= Flags= MultipleFiles= # "'
+        ;;
+    manifest)
+        echo '{"checksum":" "created": "files":[ "format": slurm-dt' \
+            'checkpoint "num_nodes": "redundancy": "restart_count":' \
+            '"run_id": "step": "tag": "tensors":{ "version":2 "world_size":' \
+            '"copy_us": "write_us": "header": "name": "node": "rank": "size":' \
+            '"xxh3_64": "dtype":"U8" "kind":"global" "kind":"own"' \
+            '"kind":"blob" "replicated":true "replicated":false "shape":[' \
+            '"slices":[[ "0123456789abcdef" "file": "data_offsets":[0,' \
+            '9223372036854775807 -1'
         ;;
     *)
         echo 'n0 n1 n2'
@@ -176,12 +188,29 @@ END
     esac
 }
 
+manifests() # a checkpoint of each version, and what is in it
+{
+    local step n=0
+    for step in "$top"/tests/samples/ckpt-v[12]/step-*; do
+        n=$((n + 1))
+        { bytes 00 && cat "$step/manifest.json"; } \
+            >"$tmp/manifest.corpus/$n-whole" || return
+        { bytes 01 && sed 's/^{"checksum":"[^"]*",//' "$step/manifest.json"; } \
+            >"$tmp/manifest.corpus/$n-unsealed" || return
+        { bytes 02 && sed 's/^{"checksum":"[^"]*",/{/' "$step/manifest.json"; } \
+            >"$tmp/manifest.corpus/$n-part" || return
+        { bytes 03 && tail -c +9 "$step"/rank-00001-*; } \
+            >"$tmp/manifest.corpus/$n-tensors" || return
+    done
+}
+
 corpus() # TARGET; all samples there are, for libFuzzer to choose from
 {
     local from file n=0
     mkdir "$tmp/$1.corpus" || return
     seed "$1" >"$tmp/$1.corpus/seed"
     [ "$1" != link ] || seed link-dialer >"$tmp/$1.corpus/dialer"
+    [ "$1" != manifest ] || manifests || return
     words "$1" >"$tmp/$1.dict"
     [ ! -e "$top/tests/fuzz/$1.c" ] || return 0 # not of topologies
     for from in "$top/tests/topologies" "${DT_TOPOLOGIES:-}"; do

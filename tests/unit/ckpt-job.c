@@ -148,6 +148,15 @@ static dt_result_t add_all(dt_ckpt_t ckpt, const struct program *program)
     return DT_SUCCESS;
 }
 
+/* The program goes on with other values while the thread writes. */
+static dt_result_t save_behind(dt_ckpt_t ckpt, struct program *program,
+                               const struct ckpt_job *job, int64_t step)
+{
+    dt_result_t rc = dt_ckpt_save_async(ckpt, step);
+    fill(program, job, -2);
+    return rc == DT_SUCCESS && !job->no_wait ? dt_ckpt_wait(ckpt) : rc;
+}
+
 /* One rank's job: save it, or load it. */
 static void work(struct ckpt_job *job, bool save)
 {
@@ -168,7 +177,8 @@ static void work(struct ckpt_job *job, bool save)
     if (rc == DT_SUCCESS && save) {
         int64_t step = job->step + (job->wrong_step && rank == 1);
         fill(&program, job, step);
-        rc = dt_ckpt_save(ckpt, step);
+        rc = job->behind ? save_behind(ckpt, &program, job, step)
+                         : dt_ckpt_save(ckpt, step);
     } else if (rc == DT_SUCCESS) {
         fill(&program, job, -1);
         rc = dt_ckpt_load(ckpt, &job->got[rank]);
@@ -247,7 +257,6 @@ int ckpt_repeat_load(struct ckpt_job *job)
     return run(job, 1, repeat_rank);
 }
 
-/* ---- directories ---- */
 /* ---- directories ---- */
 
 char *ckpt_temp_dir(void)

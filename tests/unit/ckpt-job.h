@@ -34,6 +34,8 @@ struct ckpt_job {
     bool deaf;             /* it does not die, but is told of a failure */
     const char *elsewhere; /* rank 1 works in this directory */
     bool wrong_step;       /* rank 1 is a step ahead */
+    bool behind;           /* dt_ckpt_save_async, then other values */
+    bool no_wait;          /* and no dt_ckpt_wait */
 
     bool (*prepare)(int i, void *arg); /* for ckpt_repeat_load */
     void (*examine)(int i, dt_result_t rc, void *arg);

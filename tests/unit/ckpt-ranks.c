@@ -4,6 +4,7 @@
  *
  *   ckpt-ranks save DIR STEP    once
  *   ckpt-ranks train DIR STEP   from the last one on, up to STEP
+ *   ckpt-ranks behind DIR STEP  the same with dt_ckpt_save_async
  *   ckpt-ranks load DIR         says which step it was; checks the values */
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +73,12 @@ static int work(dt_ckpt_t ckpt, const char *what, int64_t last)
         if (dt_ckpt_save(ckpt, step) != DT_SUCCESS)
             return complain("save");
     }
-    return 0;
+    while (strcmp(what, "behind") == 0 && step < last) {
+        fill(++step);
+        if (dt_ckpt_save_async(ckpt, step) != DT_SUCCESS)
+            return complain("save_async");
+    }
+    return dt_ckpt_wait(ckpt) == DT_SUCCESS ? 0 : complain("wait");
 }
 
 int main(int argc, char **argv)

@@ -24,15 +24,17 @@ printf x | dd of="$dir/step-000000000020/rank-00003-of-00004.safetensors" \
     bs=1 seek=999 conv=notrunc status=none
 is "what is damaged is passed over" "$(fork -n 4 "$ranks" load "$dir")" \
     "dt: checkpoint step-000000000020 skipped:\
- rank-00003-of-00004.safetensors: checksum differs
+ rank-00003-of-00004.safetensors: checksum differs in own
 step 10"
 
 # killed at any moment, training goes on where it was
+export DT_RUN_ID=ckpt-ranks-$$
+for way in train behind; do
 wrong=0 last=0
 for delay in 0.05 0.1 0.15 0.2 0.25 0.3 0.4 0.5; do
-    { timeout -s KILL "$delay" "$build/tests/dt-fork" -n 3 "$ranks" train \
-        "$tmp/killed" 100000; } >/dev/null 2>&1 # bash tells of the kill
-    out=$(fork -n 3 "$ranks" load "$tmp/killed")
+    { timeout -s KILL "$delay" "$build/tests/dt-fork" -n 3 "$ranks" $way \
+        "$tmp/$way" 100000; } >/dev/null 2>&1 # bash tells of the kill
+    out=$(fork -n 3 "$ranks" load "$tmp/$way")
     if [[ $out =~ ^step\ ([0-9]+)$ && ${BASH_REMATCH[1]} -ge $last ]]; then
         last=${BASH_REMATCH[1]}
     else
@@ -40,9 +42,12 @@ for delay in 0.05 0.1 0.15 0.2 0.25 0.3 0.4 0.5; do
         tap_show "after $delay s, step $last before" "$out"
     fi
 done
-is "3 ranks killed at 8 moments of saving" "$wrong" 0
-fork -n 3 "$ranks" train "$tmp/killed" $((last + 1)) >/dev/null
+is "3 ranks killed at 8 moments of saving ($way)" "$wrong" 0
+fork -n 3 "$ranks" "$way" "$tmp/$way" $((last + 1)) >/dev/null
 is "at the end nothing but checkpoints is there" \
-    "$(find "$tmp/killed" -mindepth 1 -maxdepth 1 ! -name 'step-*')" ""
+    "$(find "$tmp/$way" -mindepth 1 -maxdepth 1 ! -name 'step-*')" ""
+done
+is "and nothing in the memory of the node" \
+    "$(find /dev/shm/slurm-dt-"$(id -u)" -name "$DT_RUN_ID" 2>&1)" ""
 
 done_testing

@@ -6,52 +6,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-#define DIRTY_MAX 64
-
-/* A rename that is not on disk yet. */
-struct renamed {
-    int dirfd; /* a duplicate */
-    char from[128], to[128];
-    bool exchange;
-};
+#include "disk-model.h"
 
 static struct {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* of the calls and of what is recorded of them */
     bool on;
     struct faults faults;
     int count, chops;
-    int dirty[DIRTY_MAX], dirty_count; /* duplicates of descriptors */
-    struct renamed renamed[DIRTY_MAX];
-    int renamed_count;
-} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-int __real_mkdirat(int dirfd, const char *name, mode_t mode);
-int __real_openat(int dirfd, const char *name, int flags, ...);
-ssize_t __real_write(int fd, const void *buf, size_t len);
-int __real_fsync(int fd);
-int __real_renameat(int from, const char *a, int to, const char *b);
-int __real_renameat2(int from, const char *a, int to, const char *b,
-                     unsigned flags);
-int __real_unlinkat(int dirfd, const char *name, int flags);
-ssize_t __real_pread(int fd, void *buf, size_t len, off_t offset);
-
-int __wrap_mkdirat(int dirfd, const char *name, mode_t mode);
-int __wrap_openat(int dirfd, const char *name, int flags, ...);
-ssize_t __wrap_write(int fd, const void *buf, size_t len);
-int __wrap_fsync(int fd);
-int __wrap_renameat(int from, const char *a, int to, const char *b);
-int __wrap_renameat2(int from, const char *a, int to, const char *b,
-                     unsigned flags);
-int __wrap_unlinkat(int dirfd, const char *name, int flags);
-ssize_t __wrap_pread(int fd, void *buf, size_t len, off_t offset);
+} state = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 
 void faults_begin(const struct faults *faults)
 {
@@ -63,183 +34,334 @@ void faults_begin(const struct faults *faults)
 int faults_end(void)
 {
     state.on = false;
-    while (state.dirty_count > 0)
-        close(state.dirty[--state.dirty_count]);
-    while (state.renamed_count > 0)
-        close(state.renamed[--state.renamed_count].dirfd);
     return state.count;
 }
 
-_Noreturn void faults_cut_power(int exit_code)
+/* Is this call to fail? If not, it is to be followed by done(). */
+static bool fails(unsigned kind)
 {
-    while (state.renamed_count > 0) {
-        const struct renamed *r = &state.renamed[--state.renamed_count];
-        __real_renameat2(r->dirfd, r->to, r->dirfd, r->from,
-                         r->exchange ? RENAME_EXCHANGE : 0);
-    }
-    for (int i = 0; i < state.dirty_count; i++)
-        if (ftruncate(state.dirty[i], 0))
-            abort();
-    _exit(exit_code);
-}
-
-/* Is this call to fail? */
-static bool fails(void)
-{
-    if (!state.on)
-        return false;
     pthread_mutex_lock(&state.lock);
+    if (!state.on || !(kind & state.faults.kinds))
+        return false;
     int number = ++state.count, at = state.faults.at;
     bool hit =
         at > 0 && (number == at || (state.faults.persist && number > at));
+    if (hit && state.faults.meanwhile) {
+        state.on = false;
+        state.faults.meanwhile(state.faults.arg);
+        state.on = true;
+        hit = false;
+    }
     if (hit && state.faults.error == 0)
-        faults_cut_power(FAULTS_POWER_CUT);
+        kill(getpid(), SIGKILL);
+    if (!hit)
+        return false;
     pthread_mutex_unlock(&state.lock);
-    if (hit)
-        errno = state.faults.error;
-    return hit;
+    errno = state.faults.error;
+    return true;
+}
+
+static void done(void)
+{
+    int saved = errno;
+    pthread_mutex_unlock(&state.lock);
+    errno = saved;
 }
 
 /* How much of a read or write is done; 0 for EINTR. */
 static size_t chop(size_t len)
 {
-    if (!state.on || !state.faults.tiny)
+    if (!state.on || !state.faults.tiny || len == 0)
         return len;
-    return __atomic_fetch_add(&state.chops, 1, __ATOMIC_RELAXED) % 2 ? 0
-           : len < 7                                                 ? len
-                                                                     : 7;
+    if (__atomic_fetch_add(&state.chops, 1, __ATOMIC_RELAXED) % 2) {
+        errno = EINTR;
+        return 0;
+    }
+    return len < 7 ? len : 7;
 }
 
-static bool same_file(int a, int b)
+static bool is_file(int fd)
 {
-    struct stat x, y;
-    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_ino == y.st_ino &&
-           x.st_dev == y.st_dev;
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-static void mark(int fd, bool dirty)
-{
-    if (!state.on)
-        return;
-    pthread_mutex_lock(&state.lock);
-    for (int i = 0; i < state.dirty_count; i++)
-        if (same_file(state.dirty[i], fd)) {
-            close(state.dirty[i]);
-            state.dirty[i] = state.dirty[--state.dirty_count];
-            break;
-        }
-    if (dirty && state.dirty_count == DIRTY_MAX)
-        abort();
-    if (dirty)
-        state.dirty[state.dirty_count++] = dup(fd);
-    pthread_mutex_unlock(&state.lock);
-}
+/* ---- names ---- */
 
-static void note_rename(int dirfd, const char *from, const char *to,
-                        bool exchange)
-{
-    if (!state.on)
-        return;
-    pthread_mutex_lock(&state.lock);
-    if (state.renamed_count == DIRTY_MAX)
-        abort();
-    struct renamed *r = &state.renamed[state.renamed_count++];
-    r->dirfd = dup(dirfd);
-    r->exchange = exchange;
-    snprintf(r->from, sizeof(r->from), "%s", from);
-    snprintf(r->to, sizeof(r->to), "%s", to);
-    pthread_mutex_unlock(&state.lock);
-}
-
-/* The directory fd was synced: its renames are safe. */
-static void forget_renames(int fd)
-{
-    if (!state.on)
-        return;
-    pthread_mutex_lock(&state.lock);
-    int left = 0;
-    for (int i = 0; i < state.renamed_count; i++)
-        if (same_file(state.renamed[i].dirfd, fd))
-            close(state.renamed[i].dirfd);
-        else
-            state.renamed[left++] = state.renamed[i];
-    state.renamed_count = left;
-    pthread_mutex_unlock(&state.lock);
-}
+int __real_mkdir(const char *name, mode_t mode);
+int __wrap_mkdir(const char *name, mode_t mode);
+int __real_mkdirat(int dirfd, const char *name, mode_t mode);
+int __wrap_mkdirat(int dirfd, const char *name, mode_t mode);
+int __real_open(const char *name, int flags, ...);
+int __wrap_open(const char *name, int flags, ...);
+int __real_openat(int dirfd, const char *name, int flags, ...);
+int __wrap_openat(int dirfd, const char *name, int flags, ...);
+int __real_linkat(int from, const char *a, int to, const char *b, int flags);
+int __wrap_linkat(int from, const char *a, int to, const char *b, int flags);
+int __real_renameat(int from, const char *a, int to, const char *b);
+int __wrap_renameat(int from, const char *a, int to, const char *b);
+int __real_renameat2(int from, const char *a, int to, const char *b,
+                     unsigned flags);
+int __wrap_renameat2(int from, const char *a, int to, const char *b,
+                     unsigned flags);
+int __real_unlinkat(int dirfd, const char *name, int flags);
+int __wrap_unlinkat(int dirfd, const char *name, int flags);
 
 int __wrap_mkdirat(int dirfd, const char *name, mode_t mode)
 {
-    return fails() ? -1 : __real_mkdirat(dirfd, name, mode);
+    if (fails(FAULTS_NAME))
+        return -1;
+    int rc = __real_mkdirat(dirfd, name, mode);
+    if (rc == 0)
+        disk_made(dirfd, name);
+    done();
+    return rc;
+}
+
+int __wrap_mkdir(const char *name, mode_t mode)
+{
+    return __wrap_mkdirat(AT_FDCWD, name, mode);
+}
+
+static int create(int dirfd, const char *name, int flags, mode_t mode)
+{
+    if (fails(FAULTS_NAME))
+        return -1;
+    int fd = __real_openat(dirfd, name, flags, mode);
+    if (fd >= 0)
+        disk_made(dirfd, name);
+    if (fd >= 0 && flags & O_TRUNC)
+        disk_written(fd);
+    done();
+    return fd;
 }
 
 int __wrap_openat(int dirfd, const char *name, int flags, ...)
 {
-    if (!(flags & O_CREAT))
+    if (!(flags & (O_CREAT | O_TRUNC)))
         return __real_openat(dirfd, name, flags);
     va_list ap;
     va_start(ap, flags);
-    mode_t mode = va_arg(ap, mode_t);
+    mode_t mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
     va_end(ap);
-    return fails() ? -1 : __real_openat(dirfd, name, flags, mode);
+    return create(dirfd, name, flags, mode);
 }
 
-ssize_t __wrap_write(int fd, const void *buf, size_t len)
+int __wrap_open(const char *name, int flags, ...)
 {
-    struct stat st;
-    if (!state.on || fstat(fd, &st) || !S_ISREG(st.st_mode))
-        return __real_write(fd, buf, len);
-    size_t n = chop(len);
-    if (n == 0 && len > 0) {
-        errno = EINTR;
+    if (!(flags & (O_CREAT | O_TRUNC)))
+        return __real_open(name, flags);
+    va_list ap;
+    va_start(ap, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
+    va_end(ap);
+    return create(AT_FDCWD, name, flags, mode);
+}
+
+int __wrap_linkat(int from, const char *a, int to, const char *b, int flags)
+{
+    if (state.on && state.faults.no_link) {
+        errno = EPERM;
         return -1;
     }
-    if (!state.faults.tiny && fails())
+    if (fails(FAULTS_NAME))
         return -1;
-    mark(fd, true);
-    return __real_write(fd, buf, n);
-}
-
-int __wrap_fsync(int fd)
-{
-    if (fails())
-        return -1;
-    mark(fd, false);
-    forget_renames(fd);
-    return __real_fsync(fd);
-}
-
-int __wrap_renameat(int from, const char *a, int to, const char *b)
-{
-    if (fails() || __real_renameat(from, a, to, b))
-        return -1;
-    note_rename(from, a, b, false);
-    return 0;
+    int rc = __real_linkat(from, a, to, b, flags);
+    if (rc == 0)
+        disk_made(to, b);
+    done();
+    return rc;
 }
 
 int __wrap_renameat2(int from, const char *a, int to, const char *b,
                      unsigned flags)
 {
-    if (state.on && state.faults.no_exchange) {
+    if (state.on && state.faults.no_exchange && flags) {
         errno = EINVAL;
         return -1;
     }
-    if (fails() || __real_renameat2(from, a, to, b, flags))
+    if (fails(FAULTS_NAME))
         return -1;
-    note_rename(from, a, b, flags & RENAME_EXCHANGE);
-    return 0;
+    int rc = __real_renameat2(from, a, to, b, flags);
+    if (rc == 0)
+        disk_renamed(from, a, to, b, flags & RENAME_EXCHANGE);
+    done();
+    return rc;
+}
+
+int __wrap_renameat(int from, const char *a, int to, const char *b)
+{
+    return __wrap_renameat2(from, a, to, b, 0);
 }
 
 int __wrap_unlinkat(int dirfd, const char *name, int flags)
 {
-    return fails() ? -1 : __real_unlinkat(dirfd, name, flags);
+    if (fails(FAULTS_NAME))
+        return -1;
+    int rc = __real_unlinkat(dirfd, name, flags);
+    if (rc == 0)
+        disk_removed(dirfd, name);
+    done();
+    return rc;
+}
+
+/* ---- data ---- */
+
+ssize_t __real_write(int fd, const void *buf, size_t len);
+ssize_t __wrap_write(int fd, const void *buf, size_t len);
+ssize_t __real_pwrite(int fd, const void *buf, size_t len, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *buf, size_t len, off_t at);
+ssize_t __real_writev(int fd, const struct iovec *v, int n);
+ssize_t __wrap_writev(int fd, const struct iovec *v, int n);
+ssize_t __real_pwritev(int fd, const struct iovec *v, int n, off_t at);
+ssize_t __wrap_pwritev(int fd, const struct iovec *v, int n, off_t at);
+ssize_t __real_copy_file_range(int in, off_t *from, int out, off_t *to,
+                               size_t len, unsigned flags);
+ssize_t __wrap_copy_file_range(int in, off_t *from, int out, off_t *to,
+                               size_t len, unsigned flags);
+int __real_ftruncate(int fd, off_t len);
+int __wrap_ftruncate(int fd, off_t len);
+int __real_fallocate(int fd, int mode, off_t at, off_t len);
+int __wrap_fallocate(int fd, int mode, off_t at, off_t len);
+int __real_posix_fallocate(int fd, off_t at, off_t len);
+int __wrap_posix_fallocate(int fd, off_t at, off_t len);
+ssize_t __real_pread(int fd, void *buf, size_t len, off_t offset);
+ssize_t __wrap_pread(int fd, void *buf, size_t len, off_t offset);
+
+/* Chopped ones are not counted: how many there are depends on that. */
+static bool write_fails(void)
+{
+    if (!state.faults.tiny)
+        return fails(FAULTS_WRITE);
+    pthread_mutex_lock(&state.lock);
+    return false;
+}
+
+static ssize_t written(int fd, ssize_t rc)
+{
+    if (rc > 0)
+        disk_written(fd);
+    done();
+    return rc;
+}
+
+ssize_t __wrap_write(int fd, const void *buf, size_t len)
+{
+    if (!state.on || !is_file(fd))
+        return __real_write(fd, buf, len);
+    size_t n = chop(len);
+    if ((n == 0 && len > 0) || write_fails())
+        return -1;
+    return written(fd, __real_write(fd, buf, n));
+}
+
+ssize_t __wrap_pwrite(int fd, const void *buf, size_t len, off_t at)
+{
+    if (!state.on)
+        return __real_pwrite(fd, buf, len, at);
+    size_t n = chop(len);
+    if ((n == 0 && len > 0) || write_fails())
+        return -1;
+    return written(fd, __real_pwrite(fd, buf, n, at));
+}
+
+ssize_t __wrap_writev(int fd, const struct iovec *v, int n)
+{
+    if (!state.on || !is_file(fd))
+        return __real_writev(fd, v, n);
+    if (state.faults.tiny && n > 0)
+        return __wrap_write(fd, v[0].iov_base, v[0].iov_len);
+    if (write_fails())
+        return -1;
+    return written(fd, __real_writev(fd, v, n));
+}
+
+ssize_t __wrap_pwritev(int fd, const struct iovec *v, int n, off_t at)
+{
+    if (!state.on)
+        return __real_pwritev(fd, v, n, at);
+    if (state.faults.tiny && n > 0)
+        return __wrap_pwrite(fd, v[0].iov_base, v[0].iov_len, at);
+    if (write_fails())
+        return -1;
+    return written(fd, __real_pwritev(fd, v, n, at));
+}
+
+ssize_t __wrap_copy_file_range(int in, off_t *from, int out, off_t *to,
+                               size_t len, unsigned flags)
+{
+    size_t n = chop(len);
+    if ((n == 0 && len > 0) || write_fails())
+        return -1;
+    return written(out, __real_copy_file_range(in, from, out, to, n, flags));
+}
+
+int __wrap_ftruncate(int fd, off_t len)
+{
+    if (fails(FAULTS_WRITE))
+        return -1;
+    int rc = __real_ftruncate(fd, len);
+    if (rc == 0)
+        disk_written(fd);
+    done();
+    return rc;
+}
+
+int __wrap_fallocate(int fd, int mode, off_t at, off_t len)
+{
+    if (fails(FAULTS_WRITE))
+        return -1;
+    int rc = __real_fallocate(fd, mode, at, len);
+    if (rc == 0)
+        disk_written(fd);
+    done();
+    return rc;
+}
+
+int __wrap_posix_fallocate(int fd, off_t at, off_t len)
+{
+    if (fails(FAULTS_WRITE))
+        return errno;
+    int rc = __real_posix_fallocate(fd, at, len);
+    if (rc == 0)
+        disk_written(fd);
+    done();
+    return rc;
 }
 
 ssize_t __wrap_pread(int fd, void *buf, size_t len, off_t offset)
 {
     size_t n = chop(len);
-    if (n == 0 && len > 0) {
-        errno = EINTR;
+    if (n == 0 && len > 0)
         return -1;
-    }
     return __real_pread(fd, buf, n, offset);
+}
+
+/* ---- syncing ---- */
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+
+int __wrap_fsync(int fd)
+{
+    if (fails(FAULTS_SYNC))
+        return -1;
+    int rc = __real_fsync(fd);
+    if (rc == 0)
+        disk_synced(fd);
+    done();
+    return rc;
+}
+
+int __wrap_fdatasync(int fd)
+{
+    if (fails(FAULTS_SYNC))
+        return -1;
+    int rc = __real_fdatasync(fd);
+    if (rc == 0)
+        disk_synced(fd);
+    done();
+    return rc;
 }

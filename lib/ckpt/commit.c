@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* commit.c - what the ranks do together to bring a checkpoint into a tier: a
+ * two-phase commit.
+ *
+ *   every rank: write own files in .step-N.partial-T, sync them, vote
+ *   rank 0:     all fine: put the ranks' parts together as the manifest
+ *   leaders:    manifest, sync, rename to step-N, sync, prune
+ *               else: remove the partial directory
+ *   rank 0:     tell all ranks how it ended; where each node has a directory
+ *               of its own, they vote on it
+ *
+ * The leader is rank 0 where all nodes see the same directory, else a rank of
+ * each node. Once a rank has voted for the checkpoint it must not touch its
+ * files any more: a leader may be committing them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "ckpt/guard.h"
+#include "ckpt/protect.h"
+#include "ckpt/save.h"
+
+struct verdict {
+    int64_t code;
+    uint64_t len;   /* of the manifest's text */
+    double seconds; /* since the program was let go */
+    struct dt_error err;
+};
+
+struct commit {
+    struct dt_ckpt *ckpt;
+    int tier;
+    struct dt_writing writing;
+    char *text; /* of the manifest: rank 0's, and of all leaders */
+    struct verdict verdict;
+};
+
+static dt_result_t no_memory(struct dt_error *err)
+{
+    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+}
+
+/* ---- rank 0: the manifest ---- */
+
+/* All parts, one behind the other, at rank 0: text[r] of len[r] bytes, *all
+ * holds them. */
+static dt_result_t gather_parts(struct commit *c, char **all, char **text,
+                                size_t *len, struct dt_error *err)
+{
+    struct dt_ckpt *ckpt = c->ckpt;
+    size_t n = (size_t)ckpt->size, total = 0;
+    bool root = ckpt->rank == 0;
+    size_t *counts = calloc(4 * n, sizeof(*counts));
+    dt_result_t rc = DT_ERR_NO_MEMORY;
+    for (size_t r = 0; r < n; r++)
+        total += root ? ckpt->votes[r].bytes : 0;
+    *all = malloc(total + 1);
+    if (!counts || !*all) {
+        no_memory(err);
+        goto free_counts;
+    }
+    size_t *sdispls = counts + n, *rcounts = sdispls + n,
+           *rdispls = rcounts + n;
+    counts[0] = c->writing.len;
+    for (size_t r = 0, at = 0; root && r < n; r++) {
+        rcounts[r] = len[r] = ckpt->votes[r].bytes;
+        rdispls[r] = at;
+        text[r] = *all + at;
+        at += len[r];
+    }
+    rc = dt_vote_outcome(dt_alltoallv(c->writing.part, counts, sdispls, *all,
+                                      rcounts, rdispls, DT_DTYPE_U8, ckpt->comm,
+                                      DT_STREAM_NONE),
+                         err);
+free_counts:
+    free(counts);
+    return rc;
+}
+
+static void describe(const struct commit *c, struct dt_manifest *manifest)
+{
+    const struct dt_ckpt *ckpt = c->ckpt;
+    const struct dt_save *save = &ckpt->saver->save;
+    bool protect = c->tier == DT_TIER_DIR && !c->writing.tier->shared;
+    struct tm tm;
+    time_t now = time(NULL);
+    if (gmtime_r(&now, &tm))
+        strftime(manifest->created, sizeof(manifest->created),
+                 "%Y-%m-%dT%H:%M:%SZ", &tm);
+    manifest->version = DT_MANIFEST_VERSION;
+    manifest->step = save->step;
+    manifest->tag = ckpt->tag;
+    manifest->restart_count = dt_restart_count();
+    manifest->world_size = ckpt->size;
+    manifest->num_nodes = ckpt->num_nodes;
+    manifest->copy_s = ckpt->saver->pace.cost_s;
+    manifest->write_s = dt_need_now() - save->begun;
+    snprintf(manifest->redundancy, sizeof(manifest->redundancy), "%s",
+             protect ? ckpt->redundancy.text : "none");
+    snprintf(manifest->run_id, sizeof(manifest->run_id), "%s", dt_run_id());
+    for (char *at = manifest->run_id; *at; at++)
+        if (*at < ' ' || *at > '~')
+            *at = '?';
+}
+
+/* The files that the ranks say they wrote are where rank 0 can see them. */
+static dt_result_t check_files(const struct commit *c,
+                               const struct dt_manifest *manifest,
+                               struct dt_error *err)
+{
+    for (size_t f = 0; f < manifest->nfiles && c->writing.tier->shared; f++) {
+        const struct dt_manifest_file *file = &manifest->file[f];
+        struct stat st;
+        if (fstatat(c->writing.partialfd, file->name, &st,
+                    AT_SYMLINK_NOFOLLOW) ||
+            !S_ISREG(st.st_mode) || (size_t)st.st_size != file->size)
+            return dt_error_set(err, DT_ERR_IO,
+                                "%s, written by rank %d, has not reached rank "
+                                "0: the directory must be on a file system "
+                                "that all nodes share",
+                                file->name, file->rank);
+    }
+    return DT_SUCCESS;
+}
+
+static dt_result_t make_manifest(struct commit *c, char **text,
+                                 const size_t *len, size_t *result,
+                                 struct dt_error *err)
+{
+    struct dt_manifest manifest = {0};
+    dt_result_t rc = dt_manifest_join(&manifest, c->ckpt->size,
+                                      (const char *const *)text, len, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    describe(c, &manifest);
+    rc = check_files(c, &manifest, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_manifest_print(&manifest, &c->text, result, err);
+    dt_manifest_clear(&manifest);
+    return rc;
+}
+
+/* ---- leaders ---- */
+
+static dt_result_t commit_here(struct commit *c, size_t len,
+                               struct dt_error *err)
+{
+    struct dt_ckpt *ckpt = c->ckpt;
+    const struct dt_writing *w = &c->writing;
+    int64_t step = ckpt->saver->save.step;
+    struct dt_error why = {0};
+    dt_result_t rc = dt_manifest_put(w->partialfd, c->text, len, err);
+    if (rc == DT_SUCCESS && w->tier->guard && !dt_guard_held(w->tier->guard))
+        rc = dt_error_set(err, DT_ERR_BUSY,
+                          "another job has taken the "
+                          "directory");
+    if (rc == DT_SUCCESS)
+        rc = dt_store_publish(w->dirfd, w->partial, step, ckpt->tag, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    bool memory = w->tier->memory; /* the one before is written to next */
+    rc = dt_store_prune(w->dirfd, step, memory ? 1 : ckpt->keep.newest,
+                        memory ? 0 : ckpt->keep.every, ckpt->tag, &why);
+    if (rc == DT_SUCCESS)
+        return rc;
+    if (memory)
+        return dt_error_set(err, rc, "%s", why.text);
+    fprintf(stderr, "dt: old checkpoints in %s stay: %s\n", w->tier->dir,
+            why.text);
+    return DT_SUCCESS;
+}
+
+static void remove_partial(const struct commit *c)
+{
+    if (c->writing.dirfd >= 0)
+        dt_store_remove(c->writing.dirfd, c->writing.partial, NULL);
+}
+
+/* Say what failed, and what the user still has. */
+static dt_result_t explain(const struct commit *c, dt_result_t rc,
+                           const struct dt_error *why, struct dt_error *err)
+{
+    char name[DT_STORE_NAME];
+    const char *kept = NULL;
+    struct dt_store_entry *entry = NULL;
+    size_t count = 0;
+    dt_store_name(name, c->ckpt->saver->save.step);
+    if (c->writing.dirfd >= 0)
+        dt_store_list(c->writing.dirfd, &entry, &count, NULL);
+    for (size_t i = 0; i < count && !kept; i++)
+        if (entry[i].complete && !entry[i].hidden)
+            kept = entry[i].name;
+    dt_error_set(err, rc, "checkpoint %s not saved: %s; %s%s in %s", name,
+                 why->text, kept ? kept : "no older one",
+                 kept ? " is kept" : " is", c->writing.tier->dir);
+    free(entry);
+    return rc;
+}
+
+/* ---- all together ---- */
+
+/* Rank 0, which has all votes and, if they are good, all parts. */
+static void decide(struct commit *c, dt_result_t rc,
+                   const struct dt_error *vote, int who, char **text,
+                   const size_t *len)
+{
+    struct dt_error why = {0};
+    if (rc != DT_SUCCESS)
+        dt_error_set(&why, rc, "rank %d: %s", who, vote->text);
+    else
+        rc = make_manifest(c, text, len, &c->verdict.len, &why);
+    if (rc == DT_SUCCESS && c->writing.tier->shared)
+        rc = commit_here(c, c->verdict.len, &why);
+    if (rc != DT_SUCCESS) {
+        remove_partial(c);
+        if (c->writing.tier->memory)
+            c->verdict.err = why;
+        else
+            explain(c, rc, &why, &c->verdict.err);
+    }
+    c->verdict.code = rc;
+    c->verdict.seconds = dt_need_now() - c->ckpt->saver->save.begun;
+}
+
+/* The manifest, which rank 0 made, to the other nodes, and how it went there.
+ */
+static dt_result_t commit_nodes(struct commit *c, bool *alive,
+                                struct dt_error *err)
+{
+    struct dt_ckpt *ckpt = c->ckpt;
+    struct dt_vote mine = {.step = ckpt->saver->save.step};
+    size_t len = c->verdict.len;
+    int who;
+    if (ckpt->rank != 0)
+        c->text = malloc(len + 1);
+    if (!c->text)
+        return no_memory(err); /* the others time out */
+    *alive = false;
+    dt_result_t rc = dt_vote_outcome(
+        dt_bcast(c->text, len, DT_DTYPE_U8, 0, ckpt->comm, DT_STREAM_NONE),
+        err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    if (c->writing.leader)
+        mine.code = commit_here(c, len, &mine.err);
+    rc = dt_vote_gather(ckpt->comm, &mine, ckpt->votes, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    *alive = true;
+    struct dt_error why = {0};
+    rc = dt_vote_result(ckpt->votes, ckpt->size, &who, &why);
+    if (rc != DT_SUCCESS)
+        dt_error_set(err, rc,
+                     "checkpoint of step %" PRId64 " not saved: rank "
+                     "%d: %s",
+                     mine.step, who, why.text);
+    return rc;
+}
+
+/* What the votes said about time, the same on all ranks. */
+static void note_pace(struct dt_ckpt *ckpt)
+{
+    struct dt_pace pace = {.left_s = -1};
+    for (int r = 0; r < ckpt->size; r++) {
+        const struct dt_vote *vote = &ckpt->votes[r];
+        pace.cost_s = vote->copy_s > pace.cost_s ? vote->copy_s : pace.cost_s;
+        pace.step_s = vote->step_s > pace.step_s ? vote->step_s : pace.step_s;
+        if (vote->left_s >= 0 &&
+            (pace.left_s < 0 || vote->left_s < pace.left_s))
+            pace.left_s = vote->left_s;
+    }
+    ckpt->saver->pace = pace;
+}
+
+/* The votes are in. */
+static dt_result_t conclude(struct commit *c, bool *alive, struct dt_error *err)
+{
+    struct dt_ckpt *ckpt = c->ckpt;
+    size_t n = (size_t)ckpt->size;
+    struct dt_error vote = {0};
+    int who = 0;
+    if (dt_vote_differ(ckpt->votes, ckpt->size, err) != DT_SUCCESS) {
+        remove_partial(c); /* steps may differ: each its own */
+        return DT_ERR_INVALID_ARG;
+    }
+    dt_result_t rc = dt_vote_result(ckpt->votes, ckpt->size, &who, &vote);
+    char *all = NULL, **text = calloc(n, sizeof(*text));
+    size_t *len = calloc(n, sizeof(*len));
+    *alive = false;
+    if (!text || !len) {
+        rc = no_memory(err); /* the others time out */
+        goto free_lists;
+    }
+    if (rc == DT_SUCCESS) {
+        dt_result_t end = gather_parts(c, &all, text, len, err);
+        if (end != DT_SUCCESS) {
+            rc = end;
+            if (ckpt->rank == 0 && c->writing.tier->shared)
+                remove_partial(c);
+            goto free_lists;
+        }
+    }
+    if (ckpt->rank == 0)
+        decide(c, rc, &vote, who, text, len);
+    rc = dt_vote_announce(ckpt->comm, &c->verdict, sizeof(c->verdict), err);
+    if (rc != DT_SUCCESS)
+        goto free_lists;
+    *alive = true;
+    ckpt->saver->save_s = c->verdict.seconds;
+    rc = (dt_result_t)c->verdict.code;
+    if (rc != DT_SUCCESS) {
+        dt_error_set(err, rc, "%s", c->verdict.err.text);
+        if (c->writing.leader)
+            remove_partial(c);
+    } else if (!c->writing.tier->shared) {
+        rc = commit_nodes(c, alive, err);
+    }
+free_lists:
+    free(len);
+    free(text);
+    free(all);
+    return rc;
+}
+
+/* The names of the files are on disk, too. Where all nodes see the directory,
+ * its leader sees to that; elsewhere other nodes commit, and prune, without
+ * waiting for this one. */
+static dt_result_t sync_names(const struct dt_writing *w, struct dt_error *err)
+{
+    if (w->tier->shared || w->tier->memory ||
+        (dt_file_sync(w->partialfd) == 0 && dt_file_sync(w->dirfd) == 0))
+        return DT_SUCCESS;
+    return dt_error_set(err, dt_file_result(errno), "sync the directory: %s",
+                        strerror(errno));
+}
+
+dt_result_t dt_commit(struct dt_ckpt *ckpt, int tier, bool *alive,
+                      struct dt_error *err)
+{
+    struct dt_saver *saver = ckpt->saver;
+    struct commit c = {.ckpt = ckpt, .tier = tier};
+    struct dt_vote mine = saver->save.mine;
+    struct dt_written *written = &saver->written[tier];
+    dt_result_t code = dt_write(ckpt, tier, &c.writing, &mine.err);
+    if (tier == DT_TIER_DIR && !c.writing.tier->shared)
+        code = dt_protect(ckpt, code == DT_SUCCESS ? c.writing.partialfd : -1,
+                          code, &mine.err);
+    if (code == DT_SUCCESS)
+        code = sync_names(&c.writing, &mine.err);
+    mine.code = code;
+    mine.bytes = c.writing.len;
+    dt_result_t rc = dt_vote_gather(ckpt->comm, &mine, ckpt->votes, err);
+    *alive = rc == DT_SUCCESS;
+    if (rc == DT_SUCCESS) {
+        note_pace(ckpt);
+        rc = conclude(&c, alive, err);
+    } else if (ckpt->rank == 0 && c.writing.tier->shared) {
+        remove_partial(&c);
+    }
+    if (rc == DT_SUCCESS) {
+        dt_written_clear(written);
+        *written = c.writing.next;
+        c.writing.next = (struct dt_written){0};
+    }
+    free(c.text);
+    dt_writing_close(&c.writing);
+    return rc;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* protect.h - checkpoints on the disks of the nodes: parity on others, where
+ * the files are after a restart, and bringing back what is lost. */
+#ifndef DT_CKPT_PROTECT_H
+#define DT_CKPT_PROTECT_H
+
+#include "ckpt/ckpt.h"
+#include "ckpt/fetch.h"
+
+/* Write this node's part of its group's parity into the directory dirfd of the
+ * save ckpt->tag, beside the files rank-*.safetensors of this node's ranks:
+ * parity-NODE-of-NODES.bin, synced. code and *err are how writing its own files
+ * went on this rank: no rank returns before all have called, and when one of
+ * them brings an error all return the lowest rank's. An error of its own is for
+ * the caller's next vote. Collective over ckpt->comm, from the thread that
+ * writes, with ckpt->votes; the bytes move in pieces of at most 8 MiB, with at
+ * most 64 MiB in memory. Without redundancy it returns code at once.
+ * Errors: IO, NO_SPACE, NO_MEMORY, INVALID_ARG (too few nodes), those of the
+ * collectives. */
+dt_result_t dt_protect(struct dt_ckpt *ckpt, int dirfd, dt_result_t code,
+                       struct dt_error *err);
+
+/* Which checkpoints there are in a tier that is not shared: the newest first,
+ * and within a step the one that most nodes have, to be freed. One is in the
+ * list if some node has its manifest, whole or not. Collective over the world;
+ * the same on all ranks. */
+struct dt_known {
+    int64_t step;
+    uint64_t identity; /* of its manifest */
+    char name[64];     /* of its directory */
+};
+dt_result_t dt_protect_list(struct dt_ckpt *ckpt, const struct dt_tier *tier,
+                            struct dt_known **known, size_t *count,
+                            struct dt_error *err);
+
+/* Open one of them, rebuilding what lost nodes had (their files come into the
+ * directories of nodes that are there). A file that is missing or has not its
+ * size is lost; with check, for a second try after damage was found, all files
+ * are read, and those whose sums differ are lost, too. Collective over the
+ * world; the same result on all ranks. CORRUPT lists what is missing if more
+ * was lost than the redundancy can bring back. *source is set only on success,
+ * to be given to dt_source_close. */
+dt_result_t dt_protect_open(struct dt_ckpt *ckpt, const struct dt_tier *tier,
+                            const struct dt_known *known, bool check,
+                            struct dt_source *source, struct dt_error *err);
+
+#endif

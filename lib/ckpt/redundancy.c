@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* redundancy.c - schemes, the layout of a group, and the code: a systematic
+ * Reed-Solomon code over GF(2^8) from a Cauchy matrix (J. Bloemer and others,
+ * An XOR-Based Erasure-Resilient Coding Scheme, 1995). */
+#include "ckpt/redundancy.h"
+
+#include <isa-l/erasure_code.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECES_MAX 255
+#define CALL_MAX   ((size_t)1 << 30) /* isa-l counts bytes in an int */
+
+/* ---- schemes ---- */
+
+/* A decimal number of one to three digits. */
+static bool number(const char **text, int *value)
+{
+    int digits = 0;
+    for (*value = 0; digits < 4 && **text >= '0' && **text <= '9'; digits++)
+        *value = *value * 10 + *(*text)++ - '0';
+    return digits > 0 && digits < 4;
+}
+
+static bool parse(const char *text, int *k, int *m)
+{
+    *k = *m = 0;
+    if (strcmp(text, "none") == 0)
+        return true;
+    if (strcmp(text, "partner") == 0) {
+        *k = *m = 1;
+        return true;
+    }
+    if (strncmp(text, "xor:", 4) == 0) {
+        text += 4;
+        bool good = number(&text, k) && *k >= 2 && *k <= PIECES_MAX && !*text;
+        --*k;
+        *m = 1;
+        return good;
+    }
+    if (strncmp(text, "rs:", 3) != 0)
+        return false;
+    text += 3;
+    return number(&text, k) && *text++ == '+' && number(&text, m) && !*text &&
+           *k >= 1 && *m >= 1 && *k + *m <= PIECES_MAX;
+}
+
+dt_result_t dt_redundancy_parse(const char *text, const char *source,
+                                struct dt_redundancy *r, struct dt_error *err)
+{
+    struct dt_redundancy found = {0};
+    if (strlen(text) >= sizeof(found.text) || !parse(text, &found.k, &found.m))
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "%s=%.64s: expected none, partner, xor:N (N nodes "
+                            "in a group, 2 to 255) or rs:K+M (M of each K + M "
+                            "nodes may be lost, K + M up to 255), as rs:4+2",
+                            source, text);
+    strcpy(found.text, text);
+    *r = found;
+    return DT_SUCCESS;
+}
+
+/* ---- layout ---- */
+
+dt_result_t dt_redundancy_group(const struct dt_redundancy *r, int num_nodes,
+                                int node, struct dt_redundancy_group *group,
+                                struct dt_error *err)
+{
+    int groups = num_nodes / (r->k + r->m);
+    if (groups == 0)
+        groups = 1;
+    while ((num_nodes + groups - 1) / groups > PIECES_MAX)
+        groups++; /* the code has no larger ones */
+    int size = num_nodes / groups, larger = num_nodes % groups;
+    if (size <= r->m)
+        return dt_error_set(
+            err, DT_ERR_INVALID_ARG,
+            "redundancy %s needs at least %d nodes in a group, this "
+            "job has %d nodes: take more, or a smaller scheme",
+            r->text, r->m + 1, num_nodes);
+    int inside = larger * (size + 1); /* nodes in the larger groups */
+    if (node < inside) {
+        size++;
+        group->first = node / size * size;
+    } else {
+        group->first = inside + (node - inside) / size * size;
+    }
+    group->size = size;
+    group->m = r->m;
+    group->k = size - r->m;
+    return DT_SUCCESS;
+}
+
+int dt_redundancy_piece(const struct dt_redundancy_group *group, int member,
+                        int stripe)
+{
+    int after = (member - stripe + group->size) % group->size;
+    return after < group->m ? group->k + after : after - group->m;
+}
+
+int dt_redundancy_member(const struct dt_redundancy_group *group, int stripe,
+                         int piece)
+{
+    int after = piece < group->k ? piece + group->m : piece - group->k;
+    return (stripe + after) % group->size;
+}
+
+int dt_redundancy_stripe(const struct dt_redundancy_group *group, int member,
+                         int segment)
+{
+    return (member + 1 + segment) % group->size;
+}
+
+int dt_redundancy_segment(const struct dt_redundancy_group *group, int member,
+                          int stripe, int *parity)
+{
+    int piece = dt_redundancy_piece(group, member, stripe);
+    if (piece >= group->k) {
+        *parity = piece - group->k;
+        return -1;
+    }
+    return (stripe - member - 1 + group->size) % group->size;
+}
+
+/* ---- code ---- */
+
+/* The m rows that make parity: of a Cauchy matrix, each column divided by its
+ * first element, so that the first row is all ones: a plain XOR, and with
+ * k = 1 a copy. Every square part of it can still be inverted. */
+static void parity_rows(int k, int m, unsigned char *row)
+{
+    for (int p = 0; p < m; p++)
+        for (int d = 0; d < k; d++)
+            row[p * k + d] = gf_mul(gf_inv((unsigned char)((k + p) ^ d)),
+                                    (unsigned char)(k ^ d));
+}
+
+/* out[n] = rows[n][k] * in[k], each of len bytes. */
+static dt_result_t multiply(int k, int n, size_t len, unsigned char *rows,
+                            const unsigned char *const *in,
+                            unsigned char *const *out, struct dt_error *err)
+{
+    size_t room = 32 * (size_t)k * (size_t)n;
+    unsigned char *tables = malloc(room);
+    const unsigned char **from = malloc((size_t)k * sizeof(*from));
+    unsigned char **to = malloc((size_t)n * sizeof(*to));
+    dt_result_t rc = DT_SUCCESS;
+    if (!tables || !from || !to) {
+        rc = dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        goto free_tables;
+    }
+    ec_init_tables(k, n, rows, tables);
+    for (size_t at = 0; at < len; at += CALL_MAX) {
+        size_t part = len - at < CALL_MAX ? len - at : CALL_MAX;
+        for (int i = 0; i < k; i++)
+            from[i] = in[i] + at;
+        for (int i = 0; i < n; i++)
+            to[i] = out[i] + at;
+        ec_encode_data((int)part, k, n, tables, (unsigned char **)from, to);
+    }
+free_tables:
+    free(to);
+    free(from);
+    free(tables);
+    return rc;
+}
+
+static dt_result_t check(int k, int m, struct dt_error *err)
+{
+    if (k >= 1 && m >= 1 && k + m <= PIECES_MAX)
+        return DT_SUCCESS;
+    return dt_error_set(err, DT_ERR_INVALID_ARG,
+                        "there is no code of %d + %d pieces", k, m);
+}
+
+dt_result_t dt_redundancy_encode(int k, int m, size_t len,
+                                 const unsigned char *const *data,
+                                 unsigned char *const *parity,
+                                 struct dt_error *err)
+{
+    dt_result_t rc = check(k, m, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    unsigned char *rows = malloc((size_t)k * (size_t)m);
+    if (!rows)
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+    parity_rows(k, m, rows);
+    rc = multiply(k, m, len, rows, data, parity, err);
+    free(rows);
+    return rc;
+}
+
+/* The rows that make the lost[n] pieces from those of have[k]: the code's rows
+ * times the inverse of what the survivors are of the data. Room: 3 * 255^2. */
+static bool recovery_rows(int k, int m, const int *have, const int *lost, int n,
+                          unsigned char *room, unsigned char *rows)
+{
+    unsigned char *parity = room, *part = room + PIECES_MAX * PIECES_MAX;
+    unsigned char *inverse = part + PIECES_MAX * PIECES_MAX;
+    parity_rows(k, m, parity);
+    for (int i = 0; i < k; i++)
+        for (int d = 0; d < k; d++)
+            part[i * k + d] =
+                have[i] < k ? have[i] == d : parity[(have[i] - k) * k + d];
+    if (gf_invert_matrix(part, inverse, k))
+        return false;
+    for (int i = 0; i < n; i++)
+        for (int d = 0; d < k; d++) {
+            unsigned char sum = lost[i] < k ? inverse[lost[i] * k + d] : 0;
+            for (int j = 0; lost[i] >= k && j < k; j++)
+                sum ^=
+                    gf_mul(parity[(lost[i] - k) * k + j], inverse[j * k + d]);
+            rows[i * k + d] = sum;
+        }
+    return true;
+}
+
+dt_result_t dt_redundancy_decode(int k, int m, size_t len,
+                                 unsigned char *const *piece, const int *lost,
+                                 int n, struct dt_error *err)
+{
+    const unsigned char *from[PIECES_MAX];
+    unsigned char *to[PIECES_MAX];
+    int have[PIECES_MAX], found = 0, next = 0;
+    dt_result_t rc = check(k, m, err);
+    if (rc != DT_SUCCESS || n == 0)
+        return rc;
+    for (int i = 0; n <= m && i < k + m && found < k; i++) {
+        if (next < n && lost[next] == i) {
+            next++;
+            continue;
+        }
+        from[found] = piece[i];
+        have[found++] = i;
+    }
+    if (found < k)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "%d of %d + %d pieces are lost: no more than %d "
+                            "can be brought back",
+                            n, k, m, m);
+    for (int i = 0; i < n; i++)
+        to[i] = piece[lost[i]];
+    unsigned char *room = malloc(4 * PIECES_MAX * PIECES_MAX);
+    if (!room)
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+    unsigned char *rows = room + 3 * PIECES_MAX * PIECES_MAX;
+    if (recovery_rows(k, m, have, lost, n, room, rows))
+        rc = multiply(k, n, len, rows, from, to, err);
+    else
+        rc = dt_error_set(err, DT_ERR_SYSTEM, "the code has no inverse");
+    free(room);
+    return rc;
+}
