@@ -56,5 +56,6 @@ int dt_client_option(struct spank_dt *dt, enum dt_option_id id,
     dt->given[id] = true;
     dt->typed[id] = !inherited;
     dt->option[id] = option;
+    dt_allocator_option(dt);
     return 0;
 }

@@ -29,7 +29,7 @@ static bool offer(spank_t spank, const char *name, const char *value)
 
 /* SLURM_JOB_ID is the same for all components of a heterogeneous job, the
  * items name the element of an array; both survive a requeue. */
-static bool set_run_id(spank_t spank)
+bool dt_set_run_id(spank_t spank)
 {
     char id[64];
     uint32_t array, element;
@@ -187,7 +187,7 @@ static dt_result_t set_environment(spank_t spank, const struct spank_dt *dt,
         !set(spank, DT_ENV_GPUS, own, false) ||
         !set(spank, DT_ENV_VERSION, version, false) ||
         !set(spank, "CUDA_DEVICE_ORDER", "PCI_BUS_ID", true) ||
-        !set_run_id(spank) || !set_server(spank, dt, task))
+        !dt_set_run_id(spank) || !set_server(spank, dt, task))
         return dt_error_set(err, DT_ERR_SYSTEM,
                             "Slurm did not take the task's variables");
     return DT_SUCCESS;

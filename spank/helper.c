@@ -73,7 +73,7 @@ static void child(const struct dt_helper *how)
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (chdir("/") != 0 || !become(&how->user))
         _exit(CANNOT_RUN);
-    execve(how->argv[0], how->argv, env);
+    execve(how->argv[0], how->argv, how->env ? how->env : env);
     _exit(CANNOT_RUN);
 }
 

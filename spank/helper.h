@@ -24,10 +24,11 @@ struct dt_helper {
     char *const *argv; /* argv[0] is the program's path */
     int fd[3];         /* its descriptors 0, 1, 2; -1 is /dev/null. It has no
                         * others. None may be one of 0, 1, 2 here */
+    char *const *env;  /* its environment; NULL: one of its own */
     struct dt_helper_user user; /* only root's processes become another */
 };
 
-/* Start it in a process group, and with an environment, of its own. If this
+/* Start it in a process group of its own. If this
  * process is root's, it gives that up for good. NOT_FOUND: it cannot be run;
  * SYSTEM. */
 dt_result_t dt_helper_start(const struct dt_helper *how, pid_t *pid,

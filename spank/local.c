@@ -12,6 +12,7 @@
 #include "base/step.h"
 #include "grant.h"
 #include "meeting.h"
+#include "requeue.h"
 #include "table.h"
 
 void dt_local_init(struct spank_dt *dt)
@@ -19,13 +20,16 @@ void dt_local_init(struct spank_dt *dt)
     dt_client_init(dt, DT_CLIENT_SRUN);
     /* in a step, the srun of that has set it for its tasks */
     dt->mpi_is_users = getenv("SLURM_MPI_TYPE") && !getenv("SLURM_STEP_ID");
+    dt->in_batch = getenv("SLURM_JOB_ID") && getenv("SLURMD_NODENAME") &&
+                   !getenv("SLURM_STEP_ID");
 }
 
 void dt_local_init_post_opt(struct spank_dt *dt)
 {
     dt_client_done(dt);
     for (int id = 0; id < DT_NOPTIONS; id++)
-        if (dt->typed[id] && !dt->given[DT_OPTION_GPUS]) {
+        if (dt->typed[id] && dt_option_needs_gpus(id) &&
+            !dt->given[DT_OPTION_GPUS]) {
             slurm_error("dt: --%s says nothing without --dt-gpus: add "
                         "--dt-gpus, or leave it out",
                         dt_option_name[id].option);
@@ -122,7 +126,10 @@ static void choose_server(spank_t spank, const struct spank_dt *dt)
 void dt_local_user_init(spank_t spank, const struct spank_dt *dt)
 {
     const struct dt_option *gpus = &dt->option[DT_OPTION_GPUS];
-    if (gpus->type != DT_OPTION_SET || !dt_is_task_step(spank))
+    if (!dt_is_task_step(spank))
+        return;
+    dt_ckpt_local(spank, dt);
+    if (gpus->type != DT_OPTION_SET)
         return;
     carry_visible();
     choose_server(spank, dt);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "value.h"
+
 #define NAMES(UPPER, lower)                                                    \
     .variable = {"SLURM_" UPPER, "SBATCH_" UPPER, "SALLOC_" UPPER},            \
     .inherited = "SLURM_SPANK__SLURM_SPANK_OPTION_dt_" lower,                  \
@@ -39,6 +41,44 @@ const struct dt_option_name dt_option_name[DT_NOPTIONS] = {
                                  "slurm, none; help explains",
                         .has_arg = 1,
                         NAMES("DT_PMIX", "dt_pmix")},
+    [DT_OPTION_CKPT] = {.option = "dt-ckpt",
+                        .arginfo = "<dir>",
+                        .usage = "where checkpoints are; help explains",
+                        .has_arg = 1,
+                        NAMES("DT_CKPT", "dt_ckpt")},
+    [DT_OPTION_CKPT_FLUSH] = {.option = "dt-ckpt-flush",
+                              .arginfo = "<dir>",
+                              .usage = "where checkpoints go on to, if "
+                                       "--dt-ckpt is a disk of each node's "
+                                       "own; help explains",
+                              .has_arg = 1,
+                              NAMES("DT_CKPT_FLUSH", "dt_ckpt_flush")},
+    [DT_OPTION_CKPT_INTERVAL] = {.option = "dt-ckpt-interval",
+                                 .arginfo = "<auto|time>",
+                                 .usage = "time between checkpoints; help "
+                                          "explains",
+                                 .has_arg = 1,
+                                 NAMES("DT_CKPT_INTERVAL", "dt_ckpt_interval")},
+    [DT_OPTION_CKPT_REDUNDANCY] = {.option = "dt-ckpt-redundancy",
+                                   .arginfo = "<type>",
+                                   .usage = "what is kept on other nodes: none "
+                                            "(default), partner, xor:<k>, "
+                                            "rs:<k>+<m>; help explains",
+                                   .has_arg = 1,
+                                   NAMES("DT_CKPT_REDUNDANCY",
+                                         "dt_ckpt_redundancy")},
+    [DT_OPTION_CKPT_KEEP] = {.option = "dt-ckpt-keep",
+                             .arginfo = "<n>[,every:<k>]",
+                             .usage = "how many checkpoints are kept; help "
+                                      "explains",
+                             .has_arg = 1,
+                             NAMES("DT_CKPT_KEEP", "dt_ckpt_keep")},
+    [DT_OPTION_REQUEUE] = {.option = "dt-requeue",
+                           .arginfo = "<max>[,<cause>=<n>...]",
+                           .usage = "put the job back into the queue when it "
+                                    "had to leave; help explains",
+                           .has_arg = 2,
+                           NAMES("DT_REQUEUE", "dt_requeue")},
 };
 
 /* Puts one item at the end of the option's list; false: it is none. */
@@ -62,6 +102,7 @@ struct type {
 static const struct {
     struct type type[8]; /* ends with a NULL name */
     const char *expected, *help;
+    dt_value_parse_t *parse; /* of what is none of these; NULL: nothing is */
 } syntax[DT_NOPTIONS] = {
     [DT_OPTION_GPUS] =
         {{{"auto", DT_OPTION_SET, DT_PLACE_AUTO, NULL, NULL},
@@ -91,7 +132,8 @@ static const struct {
          "  mask:<list>  the same with a set of GPUs each: mask:0x3,0xc\n"
          "  none         as if the option had not been given\n"
          "  help         this list\n"
-         "verbose, prints a table of who got what.\n"},
+         "verbose, prints a table of who got what.\n",
+         NULL},
     [DT_OPTION_NICS] =
         {{{"closest", DT_OPTION_SET, DT_PLACE_NICS_CLOSEST, NULL, NULL},
           {"rail", DT_OPTION_SET, DT_PLACE_NICS_RAIL, NULL, NULL},
@@ -109,7 +151,8 @@ static const struct {
          "short list\n"
          "               starts again\n"
          "  none         no variable about networks is set\n"
-         "  help         this list\n"},
+         "  help         this list\n",
+         NULL},
     [DT_OPTION_CPU_BIND] =
         {{{"gpu", DT_OPTION_SET, DT_PLACE_CPUS_GPU, NULL, NULL},
           {"none", DT_OPTION_SET, DT_PLACE_CPUS_NONE, NULL, NULL},
@@ -120,7 +163,8 @@ static const struct {
          "--cpu-bind\n"
          "        (default)\n"
          "  none  where Slurm put it\n"
-         "  help  this list\n"},
+         "  help  this list\n",
+         NULL},
     [DT_OPTION_PMIX] =
         {{{"auto", DT_OPTION_SET, DT_PMIX_AUTO, NULL, NULL},
           {"server", DT_OPTION_SET, DT_PMIX_SERVER, NULL, NULL},
@@ -135,7 +179,86 @@ static const struct {
          "  server  slurm-dt's own, whatever --mpi says\n"
          "  slurm   the one that --mpi or the cluster's default brings\n"
          "  none    none: each rank that asks for PMIx is alone\n"
-         "  help    this list\n"},
+         "  help    this list\n",
+         NULL},
+    [DT_OPTION_CKPT] = {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
+                         {"help", DT_OPTION_HELP, 0, NULL, NULL}},
+                        "a directory, none or help",
+                        "--dt-ckpt=<dir> says where checkpoints are: a "
+                        "directory that all nodes see or,\n"
+                        "with --dt-ckpt-flush, one of each node's own. A "
+                        "relative one is below srun's\n"
+                        "working directory.\n"
+                        "  none  as if the option had not been given\n"
+                        "  help  this text\n",
+                        dt_value_directory},
+    [DT_OPTION_CKPT_FLUSH] =
+        {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
+          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
+         "a directory, none or help",
+         "--dt-ckpt-flush=<dir>, with --dt-ckpt=<a disk of each node's own>, "
+         "says where\n"
+         "checkpoints go on to in the background: a directory that all nodes "
+         "see.\n"
+         "  none  as if the option had not been given\n"
+         "  help  this text\n",
+         dt_value_directory},
+    [DT_OPTION_CKPT_INTERVAL] =
+        {{{"auto", DT_OPTION_SET, 0, NULL, NULL},
+          {"none", DT_OPTION_NONE, 0, NULL, NULL},
+          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
+         "auto, a time such as 90s, 10m, 2h, 1d or as --time takes it "
+         "(minutes, hours:minutes:seconds ...), none or help",
+         "--dt-ckpt-interval=<auto|time> says how often a checkpoint is due:\n"
+         "  auto    as its cost and the failures of the cluster suggest\n"
+         "  <time>  90s, 10m, 2h, 1d, or as --time takes it: minutes, "
+         "minutes:seconds,\n"
+         "          hours:minutes:seconds, days-hours ...\n"
+         "  none    as if the option had not been given\n"
+         "  help    this list\n",
+         dt_value_time},
+    [DT_OPTION_CKPT_REDUNDANCY] =
+        {{{"none", DT_OPTION_SET, 0, NULL, NULL},
+          {"partner", DT_OPTION_SET, 0, NULL, NULL},
+          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
+         "none, partner, xor:<k> with k from 2 to 255, rs:<k>+<m> with k + m "
+         "up to 255, or help",
+         "--dt-ckpt-redundancy=<type> says what brings checkpoints back that "
+         "were on the\n"
+         "own disk of a node that is lost:\n"
+         "  none        nothing (default)\n"
+         "  partner     a copy on another node\n"
+         "  xor:<k>     parity over k nodes, one of which may be lost\n"
+         "  rs:<k>+<m>  of k + m nodes, m may be lost\n"
+         "  help        this list\n",
+         dt_value_redundancy},
+    [DT_OPTION_CKPT_KEEP] =
+        {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
+          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
+         "<n>, <n>,every:<k>, none or help, with n and k from 1",
+         "--dt-ckpt-keep=<n>[,every:<k>] keeps the last n checkpoints and "
+         "those of the\n"
+         "steps that k divides.\n"
+         "  none  as if the option had not been given\n"
+         "  help  this text\n",
+         dt_value_keep},
+    [DT_OPTION_REQUEUE] =
+        {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
+          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
+         "[<max>][,preempt=<n>][,nodefail=<n>][,timeout=<n>][,error=<n>], none "
+         "or help",
+         "sbatch --dt-requeue[=<max>[,<cause>=<n>...]] puts the job back into "
+         "the queue,\n"
+         "at most <max> times (100), when it ends and\n"
+         "  a task or the script ended with exit code 75: the program asked\n"
+         "  preempt   it was preempted\n"
+         "  nodefail  a node failed\n"
+         "  timeout   its time was over\n"
+         "  error     it failed in another way; 0 times unless <n> is given\n"
+         "but not after success, after scancel, or after exit code 93.\n"
+         "  none      as if the option had not been given\n"
+         "  help      this list\n",
+         dt_value_requeue},
 };
 
 /* Digits only, no sign, no blank. Too large a number saturates. */
@@ -243,6 +366,8 @@ static dt_result_t parse_type(enum dt_option_id id, const char *text,
         option->policy = type->policy;
         return parse_list(type, list, option, why);
     }
+    if (syntax[id].parse && syntax[id].parse(text, option))
+        return DT_SUCCESS;
     if (id != DT_OPTION_GPUS || !parse_number(text, strlen(text), &count))
         return dt_error_set(why, DT_ERR_INVALID_ARG, "%s", syntax[id].expected);
     if (!count || count > DT_TOPO_MAX_GPUS)
@@ -251,6 +376,19 @@ static dt_result_t parse_type(enum dt_option_id id, const char *text,
     option->policy = DT_PLACE_COUNT;
     option->count = (uint32_t)count;
     return DT_SUCCESS;
+}
+
+/* One line, whatever the user gave. */
+static dt_result_t not_expected(const char *source, const char *text,
+                                const char *expected, struct dt_error *err)
+{
+    char shown[65];
+    snprintf(shown, sizeof(shown), "%s", text);
+    for (char *c = shown; *c; c++)
+        if ((unsigned char)*c < ' ')
+            *c = '?';
+    return dt_error_set(err, DT_ERR_INVALID_ARG, "%s=%s: expected %s", source,
+                        shown, expected);
 }
 
 dt_result_t dt_option_parse(enum dt_option_id id, const char *text,
@@ -262,7 +400,7 @@ dt_result_t dt_option_parse(enum dt_option_id id, const char *text,
     /* sbatch and salloc hand an option without a value on to the sruns of the
      * job as "" or "(null)", depending on the C library */
     if (!text || !*text || !strcmp(text, "(null)"))
-        text = syntax[id].type[0].name;
+        text = id == DT_OPTION_REQUEUE ? "100" : syntax[id].type[0].name;
     const char *type = text;
     if (id == DT_OPTION_GPUS && !strncmp(text, verbose, sizeof(verbose) - 1)) {
         const char *rest = text + sizeof(verbose) - 1;
@@ -273,9 +411,9 @@ dt_result_t dt_option_parse(enum dt_option_id id, const char *text,
     }
     struct dt_error why;
     if (parse_type(id, type, &parsed, &why) != DT_SUCCESS)
-        return dt_error_set(err, DT_ERR_INVALID_ARG, "%s=%.64s: expected %s",
-                            source, text, why.text);
+        return not_expected(source, text, why.text, err);
     snprintf(parsed.value, sizeof(parsed.value), "%s", type);
+    snprintf(parsed.text, sizeof(parsed.text), "%s", type);
     *option = parsed;
     return DT_SUCCESS;
 }

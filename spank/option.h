@@ -13,8 +13,25 @@ enum dt_option_id {
     DT_OPTION_NICS,
     DT_OPTION_CPU_BIND,
     DT_OPTION_PMIX,
+    DT_OPTION_CKPT,
+    DT_OPTION_CKPT_FLUSH,
+    DT_OPTION_CKPT_INTERVAL,
+    DT_OPTION_CKPT_REDUNDANCY,
+    DT_OPTION_CKPT_KEEP,
+    DT_OPTION_REQUEUE,
     DT_NOPTIONS,
 };
+
+/* --dt-requeue: how often at most, in all and by cause. */
+enum dt_cap {
+    DT_CAP_MAX,
+    DT_CAP_PREEMPT,
+    DT_CAP_NODEFAIL,
+    DT_CAP_TIMEOUT,
+    DT_CAP_ERROR,
+    DT_NCAPS,
+};
+#define DT_CAP_DEFAULT 100
 
 /* Whose PMIx server the ranks meet by; the first if the option is not given. */
 enum dt_pmix_whose {
@@ -30,6 +47,15 @@ enum dt_client {
     DT_CLIENT_SALLOC,
     DT_NCLIENTS,
 };
+
+/* Does the option say nothing without --dt-gpus? */
+static inline bool dt_option_needs_gpus(enum dt_option_id id)
+{
+    return id == DT_OPTION_NICS || id == DT_OPTION_CPU_BIND ||
+           id == DT_OPTION_PMIX;
+}
+
+enum { DT_OPTION_TEXT = 4096 }; /* bytes of a value, with its NUL */
 
 /* What Slurm is told of an option, and the variables that stand for it. */
 struct dt_option_name {
@@ -61,6 +87,8 @@ struct dt_option {
     uint32_t nlist;
     uint64_t list[DT_PLACE_MAX_MAP]; /* of map: and mask: of --dt-gpus */
     char nic[DT_PLACE_MAX_MAP][32];  /* of map: of --dt-nics */
+    char text[DT_OPTION_TEXT];       /* of --dt-ckpt and its kin, uncut */
+    uint32_t cap[DT_NCAPS];          /* of --dt-requeue */
 };
 
 /* Parse text as given; NULL is an option without a value, which means the

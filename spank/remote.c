@@ -9,6 +9,7 @@
 #include <slurm/slurm.h>
 
 #include "discover.h"
+#include "requeue.h"
 #include "step.h"
 #include "task.h"
 
@@ -49,8 +50,7 @@ static bool is_set(spank_t spank, const char *name)
     return rc == ESPANK_NOSPACE || (rc == ESPANK_SUCCESS && *value);
 }
 
-/* The job's user, as which our programs run. */
-static bool identify_user(spank_t spank, struct dt_helper_user *user)
+bool dt_identify_user(spank_t spank, struct dt_helper_user *user)
 {
     gid_t *groups = NULL;
     int ngroups = 0;
@@ -87,7 +87,7 @@ void dt_remote_init_post_opt(spank_t spank, struct spank_dt *dt)
         return;
     dt->binds_cpus = is_set(spank, "SLURM_CPU_BIND_TYPE");
     dt->binds_memory = is_set(spank, "SLURM_MEM_BIND_TYPE");
-    if (identify_user(spank, &how.user))
+    if (dt_identify_user(spank, &how.user))
         dt_discover(&how, &dt->topology, &dt->topology_size, &dt->remark);
     else
         dt_error_set(&dt->remark, DT_ERR_SYSTEM,
@@ -108,13 +108,14 @@ static void count_gpus(spank_t spank, struct spank_dt *dt)
 void dt_remote_user_init(spank_t spank, struct spank_dt *dt)
 {
     struct dt_helper_user user = {.groups = NULL};
+    dt_requeue_user_init(spank, dt);
     if (!wanted(spank, dt))
         return;
     count_gpus(spank, dt);
     if (*dt->bad_argument.text || *dt->bad_option[DT_OPTION_PMIX].text ||
         !dt_step_is_ours(spank, dt))
         return;
-    if (!identify_user(spank, &user))
+    if (!dt_identify_user(spank, &user))
         dt_error_set(&dt->no_server, DT_ERR_SYSTEM,
                      "Slurm does not say whose job this is");
     else if (dt_step_start(spank, dt, &user, &dt->no_server) == DT_SUCCESS)
@@ -143,6 +144,7 @@ void dt_remote_task_exit(spank_t spank, struct spank_dt *dt)
     uint32_t rank;
     int status;
     bool last = false;
+    dt_requeue_task_exit(spank, dt);
     if (dt->daemon.fd &&
         spank_get_item(spank, S_TASK_GLOBAL_ID, &rank) == ESPANK_SUCCESS &&
         spank_get_item(spank, S_TASK_EXIT_STATUS, &status) == ESPANK_SUCCESS)
@@ -156,12 +158,38 @@ void dt_remote_task_exit(spank_t spank, struct spank_dt *dt)
 void dt_remote_exit(struct spank_dt *dt)
 {
     dt_daemon_end(&dt->daemon, say);
+    dt_requeue_exit(dt);
+}
+
+/* What slurmstepd itself does when a task cannot be set up. To return an error
+ * does the same, but only if the plugin is "required" in plugstack.conf: else
+ * Slurm would start the task regardless. */
+static void refuse(const char *why, bool speaks)
+{
+    if (speaks)
+        slurm_error("dt: %s", why);
+    _exit(1);
+}
+
+/* A value that srun let pass was put past it. */
+static void init_ckpt(spank_t spank, const struct spank_dt *dt)
+{
+    uint32_t local_rank = 0;
+    spank_get_item(spank, S_TASK_ID, &local_rank);
+    for (int id = DT_OPTION_CKPT; id <= DT_OPTION_REQUEUE; id++)
+        if (*dt->bad_option[id].text)
+            refuse(dt->bad_option[id].text, local_rank == 0);
+    if (!dt_ckpt_task_init(spank, dt))
+        refuse("Slurm did not take the task's variables", local_rank == 0);
 }
 
 void dt_remote_task_init(spank_t spank, const struct spank_dt *dt)
 {
     struct dt_task task = {.local_rank = 0};
     struct dt_error err;
+    dt_requeue_batch_init(spank, dt);
+    if (dt_is_task_step(spank))
+        init_ckpt(spank, dt);
     if ((dt->option[DT_OPTION_GPUS].type != DT_OPTION_SET &&
          !*dt->bad_option[DT_OPTION_GPUS].text) ||
         !dt_is_task_step(spank))
@@ -171,14 +199,7 @@ void dt_remote_task_init(spank_t spank, const struct spank_dt *dt)
         dt_tell(spank, dt, &task);
         rc = dt_effect(spank, dt, &task, &err);
     }
-    if (rc != DT_SUCCESS) {
-        if (task.bound ||
-            task.local_rank == 0) /* else its first task says it */
-            slurm_error("dt: %s", err.text);
-        /* What slurmstepd itself does when a task cannot be set up. To return
-         * an error does the same, but only if the plugin is "required" in
-         * plugstack.conf: else Slurm would start the task regardless. */
-        _exit(1);
-    }
+    if (rc != DT_SUCCESS) /* its first task says it, unless it is of one */
+        refuse(err.text, task.bound || task.local_rank == 0);
     dt_task_fini(&task);
 }

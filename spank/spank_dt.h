@@ -11,6 +11,7 @@
 #include <slurm/spank.h>
 
 #include "daemon.h"
+#include "note.h"
 #include "option.h"
 
 struct spank_dt {
@@ -28,6 +29,9 @@ struct spank_dt {
     struct dt_error bad_argument;
 
     bool mpi_is_users; /* srun: the user named it in the environment */
+    bool in_batch;     /* srun: it was called by a batch script */
+    bool is_sbatch;
+    bool appends; /* sbatch: the log is appended to because we said so */
 
     /* of this node, in slurmstepd */
     size_t step_gpus;              /* before Slurm binds any to a task */
@@ -37,6 +41,8 @@ struct spank_dt {
     struct dt_error remark;  /* of the helper about it, or why there is none */
     struct dt_daemon daemon; /* the PMIx server */
     struct dt_error no_server; /* why there is none; "" if none is wanted */
+    char notice[DT_NOTE_PATH]; /* the file that DT_NOTICE names; "": none */
+    int note;                  /* open, about the step's end; 0: none */
 };
 
 /* client.c: srun, sbatch and salloc alike */
@@ -59,6 +65,8 @@ void dt_local_user_init(spank_t spank, const struct spank_dt *dt);
 
 /* allocator.c: sbatch, salloc */
 void dt_allocator_init(struct spank_dt *dt);
+/* after each option */
+void dt_allocator_option(struct spank_dt *dt);
 void dt_allocator_init_post_opt(spank_t spank, struct spank_dt *dt);
 
 /* remote.c: slurmstepd, and its tasks as the user. Nothing here fails before
@@ -77,6 +85,13 @@ void dt_remote_task_init(spank_t spank, const struct spank_dt *dt);
 /* These two block for a few seconds at most, where the server hangs. */
 void dt_remote_task_exit(spank_t spank, struct spank_dt *dt);
 void dt_remote_exit(struct spank_dt *dt);
+
+/* The job's user, as which our programs run. */
+bool dt_identify_user(spank_t spank, struct dt_helper_user *user);
+
+/* effect.c: DT_RUN_ID in the task's environment; false: Slurm did not take
+ * it. */
+bool dt_set_run_id(spank_t spank);
 
 /* true for a step that runs tasks of the user: not the batch script, not
  * salloc's shell, not Slurm's own. */

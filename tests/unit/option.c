@@ -142,6 +142,96 @@ static void test_lists(void)
     free(many_nics);
 }
 
+/* The values that are handed on as they are. */
+static void takes(enum dt_option_id id, const char *text)
+{
+    struct dt_option option;
+    struct dt_error err = {""};
+    dt_result_t rc = dt_option_parse(id, text, "--x", &option, &err);
+    if (!ok(rc == DT_SUCCESS && option.type == DT_OPTION_SET &&
+                !strcmp(option.text, text),
+            "--%s=%.40s is taken", dt_option_name[id].option, text))
+        diag("result %d, \"%s\"", rc, err.text);
+}
+
+static void test_ckpt(void)
+{
+    static const char *const times[] = {"auto", "90s",    "10m",     "2h",
+                                        "1d",   "1",      "0:30",    "1:00:00",
+                                        "1-0",  "0-0:10", "2-3:4:5", "366-0"};
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        takes(DT_OPTION_CKPT_INTERVAL, times[i]);
+    static const char *const no_times[] = {
+        "0",       "0:0",   "s",         "10x",
+        "1:2:3:4", "1-",    "-1",        "1-2:",
+        "10S",     "1.5h",  "1-2:3:4:5", ":",
+        "0s",      "367-0", " 1",        "99999999999999999999"};
+    for (size_t i = 0; i < sizeof(no_times) / sizeof(no_times[0]); i++)
+        refuses(DT_OPTION_CKPT_INTERVAL, no_times[i], "expected auto, a time");
+    static const char *const kinds[] = {
+        "none", "partner", "xor:2", "xor:255", "rs:1+1", "rs:4+2", "rs:250+5"};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        takes(DT_OPTION_CKPT_REDUNDANCY, kinds[i]);
+    static const char *const no_kinds[] = {
+        "xor",    "xor:",   "xor:1",    "xor:256", "rs:4", "rs:4+",    "rs:0+2",
+        "rs:4+0", "rs:4-2", "rs:250+6", "xor:2x",  "raid", "partner:2"};
+    for (size_t i = 0; i < sizeof(no_kinds) / sizeof(no_kinds[0]); i++)
+        refuses(DT_OPTION_CKPT_REDUNDANCY, no_kinds[i],
+                "expected none, partner, xor:<k>");
+    takes(DT_OPTION_CKPT_KEEP, "1");
+    takes(DT_OPTION_CKPT_KEEP, "3,every:1000");
+    static const char *const no_keeps[] = {"0",         "3,",        "every:3",
+                                           "3,every:0", "3,every:",  "3,4",
+                                           "-1",        "3,every:1x"};
+    for (size_t i = 0; i < sizeof(no_keeps) / sizeof(no_keeps[0]); i++)
+        refuses(DT_OPTION_CKPT_KEEP, no_keeps[i], "expected <n>, <n>,every:");
+    char path[DT_OPTION_TEXT + 1];
+    memset(path, '/', sizeof(path));
+    path[DT_OPTION_TEXT] = '\0';
+    refuses(DT_OPTION_CKPT, path, "expected a directory");
+    path[DT_OPTION_TEXT - 1] = '\0';
+    takes(DT_OPTION_CKPT, path);
+    takes(DT_OPTION_CKPT_FLUSH, "a dir/b,c:d");
+    refuses(DT_OPTION_CKPT, "a\tb", "a?b: expected a directory");
+    parses(DT_OPTION_CKPT, "none", "none", DT_OPTION_NONE, 0, "");
+}
+
+static void caps(const char *text, uint32_t max, uint32_t preempt,
+                 uint32_t nodefail, uint32_t timeout, uint32_t error)
+{
+    const uint32_t wanted[DT_NCAPS] = {max, preempt, nodefail, timeout, error};
+    struct dt_option option;
+    struct dt_error err = {""};
+    dt_result_t rc =
+        dt_option_parse(DT_OPTION_REQUEUE, text, "--x", &option, &err);
+    if (!ok(rc == DT_SUCCESS && option.type == DT_OPTION_SET &&
+                !memcmp(option.cap, wanted, sizeof(wanted)),
+            "--dt-requeue=%s", text ? text : "no value"))
+        diag("result %d, \"%s\"", rc, err.text);
+}
+
+static void test_requeue(void)
+{
+    caps(NULL, 100, 100, 100, 100, 0);
+    caps("", 100, 100, 100, 100, 0);
+    caps("(null)", 100, 100, 100, 100, 0);
+    caps("0", 0, 0, 0, 0, 0);
+    caps("7", 7, 7, 7, 7, 0);
+    caps("7,error=2", 7, 7, 7, 7, 2);
+    caps("preempt=1,nodefail=2,timeout=3,error=4", 100, 1, 2, 3, 4);
+    caps("error=4,9,preempt=20", 9, 20, 9, 9, 4);
+    parses(DT_OPTION_REQUEUE, "none", "none", DT_OPTION_NONE, 0, "");
+    parses(DT_OPTION_REQUEUE, "help", "help", DT_OPTION_HELP, 0, "");
+    static const char *const bad[] = {
+        "x",          "7,",       ",7",
+        "7,8",        "error",    "error=",
+        "error=x",    "error=-1", "error=1,error=2",
+        "preempt =1", "7 ",       "7,none",
+        "asked=2",    "max=3",    "99999999999"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        refuses(DT_OPTION_REQUEUE, bad[i], "expected [<max>][,preempt=<n>]");
+}
+
 static void test_others(void)
 {
     parses(DT_OPTION_NICS, NULL, "closest", DT_OPTION_SET,
@@ -336,6 +426,8 @@ int main(void)
 {
     test_gpus();
     test_lists();
+    test_ckpt();
+    test_requeue();
     test_others();
     test_devices();
     test_table();

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* value.c - values of options that are no names of types. */
+#include "value.h"
+
+#include <string.h>
+
+enum { MAX_NUMBER = 1000000000, MAX_NODES = 255 };
+
+/* Digits only, up to MAX_NUMBER; *at goes beyond them. */
+static bool take_number(const char **at, unsigned long *number)
+{
+    const char *begin = *at;
+    *number = 0;
+    for (; **at >= '0' && **at <= '9'; (*at)++) {
+        *number = *number * 10 + (unsigned long)(**at - '0');
+        if (*number > MAX_NUMBER)
+            return false;
+    }
+    return *at > begin;
+}
+
+static bool take_word(const char **at, const char *word)
+{
+    size_t length = strlen(word);
+    if (strncmp(*at, word, length) != 0)
+        return false;
+    *at += length;
+    return true;
+}
+
+bool dt_value_directory(const char *text, struct dt_option *option)
+{
+    (void)option;
+    for (const char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            return false;
+    /* room for srun's working directory is checked there */
+    return strlen(text) < DT_OPTION_TEXT;
+}
+
+/* With days the first number after them is hours; without, the last of two or
+ * three is seconds, and one alone is minutes. */
+bool dt_value_time(const char *text, struct dt_option *option)
+{
+    unsigned long days = 0, part[3] = {0};
+    const char *at = text;
+    size_t n = 0;
+    (void)option;
+    if (!take_number(&at, &part[n++]))
+        return false;
+    if (*at && strchr("smhd", *at) && !at[1])
+        return part[0] && part[0] <= 366 * 86400;
+    bool has_days = take_word(&at, "-");
+    if (has_days) {
+        days = part[0];
+        n = 0;
+        if (!take_number(&at, &part[n++]))
+            return false;
+    }
+    while (n < 3 && take_word(&at, ":"))
+        if (!take_number(&at, &part[n++]))
+            return false;
+    if (!has_days && n < 3) { /* no hours */
+        part[2] = part[1];
+        part[1] = part[0];
+        part[0] = 0;
+    }
+    unsigned long long seconds =
+        86400ULL * days + 3600ULL * part[0] + 60ULL * part[1] + part[2];
+    return !*at && seconds && seconds <= 366 * 86400ULL;
+}
+
+bool dt_value_redundancy(const char *text, struct dt_option *option)
+{
+    unsigned long k, m;
+    (void)option;
+    if (take_word(&text, "xor:"))
+        return take_number(&text, &k) && !*text && k >= 2 && k <= MAX_NODES;
+    return take_word(&text, "rs:") && take_number(&text, &k) &&
+           take_word(&text, "+") && take_number(&text, &m) && !*text && k &&
+           m && k + m <= MAX_NODES;
+}
+
+bool dt_value_keep(const char *text, struct dt_option *option)
+{
+    unsigned long n, k;
+    (void)option;
+    if (!take_number(&text, &n) || !n)
+        return false;
+    if (!*text)
+        return true;
+    return take_word(&text, ",every:") && take_number(&text, &k) && k && !*text;
+}
+
+bool dt_value_requeue(const char *text, struct dt_option *option)
+{
+    static const char *const cause[DT_NCAPS] = {
+        "", "preempt=", "nodefail=", "timeout=", "error="};
+    unsigned long number, cap[DT_NCAPS] = {DT_CAP_DEFAULT};
+    bool given[DT_NCAPS] = {false};
+    do {
+        size_t i = DT_NCAPS - 1; /* the empty word begins every text */
+        while (i && !take_word(&text, cause[i]))
+            i--;
+        if (given[i] || !take_number(&text, &number))
+            return false;
+        given[i] = true;
+        cap[i] = number;
+    } while (take_word(&text, ","));
+    for (size_t i = 0; i < DT_NCAPS; i++) {
+        if (!given[i] && i != DT_CAP_MAX && i != DT_CAP_ERROR)
+            cap[i] = cap[DT_CAP_MAX];
+        option->cap[i] = (uint32_t)cap[i];
+    }
+    return !*text;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* hand.c - dt-requeue by hand, and what it does on the job's nodes. */
+#include "requeue.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "counts.h"
+#include "note.h"
+#include "slurm.h"
+
+enum { LIMIT = 60, TELL_LIMIT = 45 };
+
+__attribute__((format(printf, 2, 3))) static int fail(const char *job,
+                                                      const char *format, ...)
+{
+    va_list args;
+    fprintf(stderr, "dt-requeue: job %s: ", job);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return 1;
+}
+
+/* 0 if it can be requeued. */
+static int check(const char *id, const struct job *job)
+{
+    static const char *const ended[] = {
+        "COMPLETED", "FAILED",    "CANCELLED", "TIMEOUT",      "NODE_FAIL",
+        "PREEMPTED", "BOOT_FAIL", "DEADLINE",  "OUT_OF_MEMORY"};
+    if (job->several)
+        return fail(id, "has several elements: name one, as in %s_4", id);
+    if (geteuid() != 0 && job->uid != geteuid())
+        return fail(id, "is %s's, not yours", job->owner);
+    for (size_t i = 0; i < sizeof(ended) / sizeof(ended[0]); i++)
+        if (!strcmp(job->state, ended[i]))
+            return fail(id, "has ended already (%s): submit it again",
+                        job->state);
+    if (!strcmp(job->state, "PENDING"))
+        return fail(id, "is waiting already");
+    if (!job->batch)
+        return fail(id, "is no batch job: only those of sbatch can be "
+                        "requeued");
+    if (!job->requeue)
+        return fail(id,
+                    "must not be requeued: it was submitted with "
+                    "--no-requeue; scontrol update JobId=%s Requeue=1 allows "
+                    "it",
+                    id);
+    return 0;
+}
+
+/* ---- at once ---- */
+
+static int requeue_now(const struct by_hand *hand, const struct job *job,
+                       deadline_t deadline)
+{
+    struct counts counts;
+    char text[COMMENT + 16] = "Comment=", why[WHY];
+    counts_read(job->comment, &counts);
+    counts.n[CAUSE_HAND]++;
+    counts_write(&counts, job->comment, text + strlen(text));
+    const char *const comment[] = {text, NULL};
+    const char *const start[] = {"StartTime=now", NULL};
+    if (!slurm_update(job->id, comment, deadline, why) ||
+        !slurm_requeue(hand->hold ? "requeuehold" : "requeue", job->id,
+                       deadline, why))
+        return fail(job->id, "Slurm says: %s", why);
+    if (!hand->hold)
+        slurm_update(job->id, start, deadline, why);
+    printf("job %s is requeued%s\n", job->id,
+           hand->hold ? " and held: scontrol release lets it go" : "");
+    return 0;
+}
+
+/* ---- when it has left ---- */
+
+/* The step that tells is not to be touched by our own plugin, nor to meet. */
+static void clear_environment(void)
+{
+    static const char *const name[] = {
+        "SLURM_DT_GPUS",          "SLURM_DT_NICS",
+        "SLURM_DT_CPU_BIND",      "SLURM_DT_PMIX",
+        "SLURM_DT_CKPT",          "SLURM_DT_CKPT_FLUSH",
+        "SLURM_DT_CKPT_INTERVAL", "SLURM_DT_CKPT_REDUNDANCY",
+        "SLURM_DT_CKPT_KEEP",     "SLURM_DT_REQUEUE",
+        "SLURM_MPI_TYPE",         "SLURM_NTASKS",
+        "SLURM_NPROCS",           "SLURM_NNODES",
+        "SLURM_NTASKS_PER_NODE",  "SLURM_CPUS_PER_TASK"};
+    for (size_t i = 0; i < sizeof(name) / sizeof(name[0]); i++)
+        unsetenv(name[i]);
+}
+
+/* Each node says a number; anything else is a complaint. */
+static unsigned long add_up(const char *out, char why[WHY])
+{
+    unsigned long sum = 0;
+    while (*out) {
+        char *end;
+        size_t length = strcspn(out, "\n");
+        unsigned long n = strtoul(out, &end, 10);
+        if (end == out + length && length)
+            sum += n;
+        else if (length)
+            snprintf(why, WHY, "%.*s", (int)length, out);
+        out += length + (out[length] == '\n');
+    }
+    return sum;
+}
+
+static int tell(const struct by_hand *hand, const struct job *job)
+{
+    char self[4096], id[80], cluster[64], why[WHY] = "";
+    if (!slurm_cluster(deadline_in(LIMIT), cluster, why))
+        return fail(job->id, "Slurm says: %s", why);
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    char *out = malloc(OUTPUT);
+    if (!out || length < 0) {
+        free(out);
+        return fail(job->id, "no memory, or no /proc");
+    }
+    self[length] = '\0';
+    snprintf(id, sizeof(id), "--jobid=%s", job->raw);
+    const char *const argv[] = {"srun",
+                                id,
+                                "--overlap",
+                                "-N",
+                                job->nnodes,
+                                "--quiet",
+                                "--ntasks-per-node=1",
+                                "--mpi=none",
+                                "--mem=0",
+                                "--immediate=20",
+                                "--input=none",
+                                "--dt-gpus=none",
+                                "--dt-requeue=none",
+                                "--dt-ckpt=none",
+                                "--",
+                                self,
+                                "_notify",
+                                hand->hold ? "1" : "0",
+                                job->batch_host,
+                                hand->reason ? hand->reason : "",
+                                cluster,
+                                NULL};
+    clear_environment();
+    int rc = slurm_run(argv, deadline_in(TELL_LIMIT), true, out, why);
+    unsigned long told = add_up(out, why);
+    free(out);
+    if (!told && (rc != 0 || *why))
+        return fail(job->id, "its nodes were not reached: %s", why);
+    if (!told)
+        return fail(job->id,
+                    "nobody in it listens: it has no step with --dt-gpus, "
+                    "--dt-ckpt or --dt-requeue now; --now requeues it at once");
+    printf("job %s is told to leave; it is requeued%s when its script ends\n",
+           job->id, hand->hold ? " and held" : "");
+    return 0;
+}
+
+int requeue_by_hand(const struct by_hand *hand)
+{
+    deadline_t deadline = deadline_in(LIMIT);
+    struct job job;
+    char why[WHY];
+    if (!slurm_job(hand->job, deadline, &job, why))
+        return fail(hand->job, "Slurm says: %s", why);
+    int rc = check(hand->job, &job);
+    if (rc)
+        return rc;
+    return hand->now ? requeue_now(hand, &job, deadline) : tell(hand, &job);
+}
+
+/* ---- on each node ---- */
+
+int requeue_notify(char *const argv[])
+{
+    const char *number = getenv("SLURM_JOB_ID");
+    const char *node = getenv("SLURMD_NODENAME");
+    char job[128];
+    if (!number || !node ||
+        snprintf(job, sizeof(job), "%s.%s", argv[3], number) >=
+            (int)sizeof(job))
+        return 1;
+    /* first: the job may end before the next line */
+    if (!strcmp(node, argv[1]) &&
+        !note_by_hand(job, node, *argv[0] == '1', argv[2])) {
+        fprintf(stderr, "%s: /dev/shm cannot be written\n", node);
+        return 1;
+    }
+    printf("%zu\n", note_tell(job, node, argv[2]));
+    return 0;
+}
+
+int requeue_end(char *const argv[])
+{
+    long long end = slurm_end(argv[0], deadline_in(5));
+    printf("%lld\n", end);
+    return 0;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* main.c - dt-requeue: put a job back into the queue. */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "note.h"
+#include "requeue.h"
+
+enum { USAGE = 64 };
+
+static void print_help(void)
+{
+    puts("Usage: dt-requeue [OPTION...] [JOB]\n"
+         "\n"
+         "Put a job back into Slurm's queue: it is told to save its state and\n"
+         "leave, and runs again. JOB is a number, or 123_4 for an element of "
+         "an\n"
+         "array; inside a job, its own if there is none.\n"
+         "\n"
+         "  --now          at once, without a word to the job\n"
+         "  --hold         and hold it there: scontrol release lets it go\n"
+         "  --reason WHY   what the job and its log are told\n"
+         "  --help         this text\n"
+         "  --version      the version");
+}
+
+static int misuse(const char *what, const char *which)
+{
+    fprintf(stderr, "dt-requeue: %s%s; see dt-requeue --help\n", what, which);
+    return USAGE;
+}
+
+/* The job this runs in; NULL: none. */
+static const char *own_job(char text[64])
+{
+    const char *array = getenv("SLURM_ARRAY_JOB_ID");
+    const char *element = getenv("SLURM_ARRAY_TASK_ID");
+    if (!array || !element)
+        return getenv("SLURM_JOB_ID");
+    snprintf(text, 64, "%s_%s", array, element);
+    return text;
+}
+
+/* 123 or 123_4 */
+static bool is_job(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    const char *rest = text + digits;
+    if (!digits || digits > 10 || (*rest && *rest != '_'))
+        return false;
+    if (!*rest)
+        return true;
+    size_t element = strspn(rest + 1, "0123456789");
+    return element && element <= 10 && !rest[1 + element];
+}
+
+/* Slurm's plugin runs us, too. */
+static const struct {
+    const char *word;
+    int args;
+    int (*run)(char *const argv[]);
+} words[] = {{"_started", 3, requeue_started},
+             {"_ended", 6, requeue_ended},
+             {"_notify", 4, requeue_notify},
+             {"_end", 1, requeue_end}};
+
+static int parse(int argc, char *argv[], struct by_hand *hand)
+{
+    static const struct option options[] = {
+        {"now", no_argument, NULL, 'n'},
+        {"hold", no_argument, NULL, 'H'},
+        {"reason", required_argument, NULL, 'r'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {NULL, 0, NULL, 0}};
+    for (int c; (c = getopt_long(argc, argv, ":h", options, NULL)) != -1;)
+        switch (c) {
+        case 'n':
+            hand->now = true;
+            break;
+        case 'H':
+            hand->hold = true;
+            break;
+        case 'r':
+            hand->reason = optarg;
+            break;
+        case 'h':
+            print_help();
+            exit(0);
+        case 'V':
+            puts("dt-requeue " PACKAGE_VERSION);
+            exit(0);
+        case ':':
+            return misuse("a value is missing: ", argv[optind - 1]);
+        default:
+            return misuse("unknown option: ", argv[optind - 1]);
+        }
+    return 0;
+}
+
+int main(int argc, char *argv[])
+{
+    struct by_hand hand = {.job = NULL};
+    char own[64];
+    for (size_t i = 0; argc > 1 && i < sizeof(words) / sizeof(words[0]); i++)
+        if (!strcmp(argv[1], words[i].word) && argc == 2 + words[i].args) {
+            /* Slurm ends all of the job, us as well, before we are done */
+            signal(SIGTERM, SIG_IGN);
+            signal(SIGHUP, SIG_IGN);
+            signal(SIGPIPE, SIG_IGN);
+            return words[i].run(argv + 2);
+        }
+    int rc = parse(argc, argv, &hand);
+    if (rc)
+        return rc;
+    if (argc - optind > 1)
+        return misuse("one job, not more: ", argv[optind + 1]);
+    hand.job = optind < argc ? argv[optind] : own_job(own);
+    if (!hand.job)
+        return misuse("which job? There is none around this", "");
+    if (!is_job(hand.job))
+        return misuse("a job is a number, or 123_4 for an element of an "
+                      "array, not ",
+                      hand.job);
+    if (hand.reason &&
+        (strlen(hand.reason) >= REASON - 16 || strpbrk(hand.reason, "\n\r")))
+        return misuse("--reason: one line, of at most 200 bytes", "");
+    if (hand.now && hand.reason)
+        return misuse("--now tells the job nothing, so there is no --reason",
+                      "");
+    return requeue_by_hand(&hand);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* note.c - files in a node's /dev/shm by which the parts of a job tell each
+ * other. */
+#include "note.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DIRECTORY "/dev/shm"
+enum { NOTE_MAX = 65536, NOTICE_SIZE = 4096 };
+
+/* Nobody else's, no link, no pipe; -1. */
+static int open_own(int at, const char *path, int flags)
+{
+    struct stat st;
+    int fd =
+        openat(at, path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+        st.st_uid == geteuid())
+        return fd;
+    close(fd);
+    return -1;
+}
+
+bool note_caps(const char *text, unsigned cap[5])
+{
+    int end = 0;
+    return sscanf(text, "%9u,%9u,%9u,%9u,%9u%n", &cap[0], &cap[1], &cap[2],
+                  &cap[3], &cap[4], &end) == 5 &&
+           end && (!text[end] || text[end] == '\n');
+}
+
+static void take_line(const char *line, struct note *note)
+{
+    if (!strncmp(line, "option ", 7))
+        note->option = note_caps(line + 7, note->cap) || note->option;
+    else if (!strcmp(line, "begin"))
+        note->asked = note->refused = false;
+    else if (!strcmp(line, "75"))
+        note->asked = true;
+    else if (!strcmp(line, "93"))
+        note->refused = true;
+    else if (!strncmp(line, "hand ", 5)) {
+        note->by_hand = true;
+        note->hold = line[5] == '1';
+        if (line[5] && line[6])
+            snprintf(note->reason, sizeof(note->reason), "%.255s", line + 7);
+    }
+}
+
+void note_take(const char *path, struct note *note)
+{
+    char line[REASON + 64];
+    memset(note, 0, sizeof(*note));
+    int fd = open_own(AT_FDCWD, path, O_RDONLY);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    if (!file) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    while (fgets(line, sizeof(line), file) && ftell(file) < NOTE_MAX) {
+        line[strcspn(line, "\n")] = '\0';
+        take_line(line, note);
+    }
+    fclose(file);
+    unlink(path);
+}
+
+/* The reason first: who sees the byte reads it. */
+static bool tell(int fd, const char *reason)
+{
+    char text[REASON] = "";
+    struct stat st;
+    snprintf(text, sizeof(text), "%s", reason);
+    return fstat(fd, &st) == 0 && st.st_size == NOTICE_SIZE &&
+           pwrite(fd, text, sizeof(text), 1) == sizeof(text) &&
+           pwrite(fd, "\1", 1, 0) == 1;
+}
+
+size_t note_tell(const char *job, const char *node, const char *reason)
+{
+    char prefix[160], part[300];
+    size_t told = 0;
+    DIR *dir = opendir(DIRECTORY);
+    if (!dir)
+        return 0;
+    snprintf(prefix, sizeof(prefix), "dt-notice.%s.", job);
+    snprintf(part, sizeof(part), ".%s.", node);
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
+            !strstr(entry->d_name + strlen(prefix), part))
+            continue;
+        int fd = open_own(dirfd(dir), entry->d_name, O_RDWR);
+        if (fd < 0)
+            continue;
+        told += tell(fd, reason);
+        close(fd);
+    }
+    closedir(dir);
+    return told;
+}
+
+bool note_by_hand(const char *job, const char *node, bool hold,
+                  const char *reason)
+{
+    char path[512], line[REASON + 16];
+    int length =
+        snprintf(path, sizeof(path), DIRECTORY "/dt-requeue.%s.%s", job, node);
+    if (length < 0 || (size_t)length >= sizeof(path))
+        return false;
+    int fd = open_own(AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND);
+    if (fd < 0)
+        return false;
+    length = snprintf(line, sizeof(line), "hand %d %s\n", hold, reason);
+    bool done = length > 0 && (size_t)length < sizeof(line) &&
+                write(fd, line, (size_t)length) == length;
+    close(fd);
+    return done;
+}

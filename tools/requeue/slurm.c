@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* slurm.c - run Slurm's commands and read what they say. */
+#include "slurm.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LONGEST_PAUSE_MS = 5000, FIRST_PAUSE_MS = 200 };
+
+deadline_t deadline_in(int seconds)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec + seconds;
+}
+
+static int ms_left(deadline_t deadline)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    long long left = (deadline - now.tv_sec) * 1000LL - now.tv_nsec / 1000000;
+    return left < 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
+}
+
+/* ---- one command ---- */
+
+static pid_t start(const char *const argv[], bool both, int *out)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDWR);
+        dup2(null, STDIN_FILENO);
+        dup2(ends[1], STDOUT_FILENO);
+        dup2(both ? ends[1] : null, STDERR_FILENO);
+        execvp(argv[0], (char *const *)argv);
+        _exit(127);
+    }
+    close(ends[1]);
+    if (pid < 0)
+        close(ends[0]);
+    *out = ends[0];
+    return pid;
+}
+
+/* Until it closes its output; false: the time is over. */
+static bool read_all(int fd, deadline_t deadline, char out[OUTPUT])
+{
+    char rest[4096];
+    size_t size = 0;
+    for (;;) {
+        struct pollfd ready = {fd, POLLIN, 0};
+        if (poll(&ready, 1, ms_left(deadline)) <= 0)
+            return false;
+        bool room = size < OUTPUT - 1;
+        ssize_t n = read(fd, room ? out + size : rest,
+                         room ? OUTPUT - 1 - size : sizeof(rest));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return true;
+        size += room ? (size_t)n : 0;
+        out[size] = '\0';
+    }
+}
+
+int slurm_run(const char *const argv[], deadline_t deadline, bool both,
+              char out[OUTPUT], char why[WHY])
+{
+    int fd = -1, status = -1;
+    out[0] = why[0] = '\0';
+    pid_t pid = start(argv, both, &fd);
+    if (pid < 0) {
+        snprintf(why, WHY, "%s: %s", argv[0], strerror(errno));
+        return -1;
+    }
+    bool ended = read_all(fd, deadline, out);
+    close(fd);
+    if (!ended)
+        kill(pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (!ended)
+        snprintf(why, WHY, "%s did not answer in time", argv[0]);
+    else if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+        snprintf(why, WHY, "%s cannot be run: is it in PATH?", argv[0]);
+    else if (WIFEXITED(status))
+        return WEXITSTATUS(status);
+    else
+        snprintf(why, WHY, "%s was killed", argv[0]);
+    return -1;
+}
+
+/* ---- again and again ---- */
+
+/* Words of an answer; without any, slurmctld was not reached. */
+static bool is_final(const char *out)
+{
+    static const char *const lost[] = {"contact slurm controller",
+                                       "timed out",
+                                       "connect",
+                                       "Connection",
+                                       "Zero Bytes",
+                                       "backup",
+                                       "standby",
+                                       "Transport",
+                                       "Try again",
+                                       "try again",
+                                       "Communication",
+                                       "controller is",
+                                       "not responding"};
+    for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++)
+        if (strstr(out, lost[i]))
+            return false;
+    return true;
+}
+
+/* The last line, without what it begins with. */
+static void complaint(const char *out, char why[WHY])
+{
+    size_t length = strlen(out);
+    while (length && isspace((unsigned char)out[length - 1]))
+        length--;
+    size_t begin = length;
+    while (begin && out[begin - 1] != '\n')
+        begin--;
+    const char *line = out + begin;
+    const char *error = strstr(line, "error: ");
+    if (error && error < out + length)
+        line = error + strlen("error: ");
+    snprintf(why, WHY, "%.*s", (int)(out + length - line), line);
+}
+
+static bool insist(const char *const argv[], deadline_t deadline,
+                   char out[OUTPUT], char why[WHY])
+{
+    for (int pause = FIRST_PAUSE_MS;; pause *= 2) {
+        int rc = slurm_run(argv, deadline, true, out, why);
+        if (rc == 0)
+            return true;
+        if (rc > 0)
+            complaint(out, why);
+        if (rc < 0 || is_final(out))
+            return false;
+        if (pause > LONGEST_PAUSE_MS)
+            pause = LONGEST_PAUSE_MS;
+        if (ms_left(deadline) <= pause)
+            return false;
+        poll(NULL, 0, pause);
+    }
+}
+
+/* ---- a job ---- */
+
+/* The value of key in text, where one has blanks before each key. Slurm has
+ * the job's name, which may look like keys, in the first line only. */
+static bool get(const char *text, const char *key, char *value, size_t size)
+{
+    size_t length = strlen(key);
+    for (const char *at = text; (at = strstr(at, key)) != NULL; at++) {
+        if ((at != text && at[-1] != ' ' && at[-1] != '\n') ||
+            at[length] != '=')
+            continue;
+        at += length + 1;
+        snprintf(value, size, "%.*s", (int)strcspn(at, " \n"), at);
+        return true;
+    }
+    *value = '\0';
+    return false;
+}
+
+/* It is a line of its own, and may have blanks. */
+static void get_comment(const char *text, char *value, size_t size)
+{
+    static const char key[] = "\n   Comment=";
+    const char *at = strstr(text, key);
+    *value = '\0';
+    if (!at)
+        return;
+    at += sizeof(key) - 1;
+    size_t length = strcspn(at, "\n");
+    while (length && at[length - 1] == ' ')
+        length--;
+    snprintf(value, size, "%.*s", (int)length, at);
+}
+
+static void get_identity(const char *text, const char *rest, struct job *job)
+{
+    char array[24], element[32], owner[256];
+    get(text, "JobId", job->raw, sizeof(job->raw));
+    snprintf(job->id, sizeof(job->id), "%s", job->raw);
+    if (get(text, "ArrayJobId", array, sizeof(array)) &&
+        get(text, "ArrayTaskId", element, sizeof(element)))
+        snprintf(job->id, sizeof(job->id), "%s_%s", array, element);
+    get(rest, "UserId", owner, sizeof(owner));
+    const char *open = strchr(owner, '(');
+    job->uid = open ? (unsigned)strtoul(open + 1, NULL, 10) : 0;
+    snprintf(job->owner, sizeof(job->owner), "%.*s", (int)strcspn(owner, "("),
+             owner);
+}
+
+static void read_job(const char *text, struct job *job)
+{
+    char value[64], began[64];
+    const char *rest = strchr(text, '\n');
+    rest = rest ? rest : text;
+    memset(job, 0, sizeof(*job));
+    get_identity(text, rest, job);
+    get(rest, "JobState", job->state, sizeof(job->state));
+    get(rest, "Reason", job->why, sizeof(job->why));
+    get(rest, "Partition", job->partition, sizeof(job->partition));
+    get(rest, "NumNodes", job->nnodes, sizeof(job->nnodes));
+    get(rest, "NodeList", job->nodes, sizeof(job->nodes));
+    get(rest, "ExcNodeList", job->excluded, sizeof(job->excluded));
+    get(rest, "BatchHost", job->batch_host, sizeof(job->batch_host));
+    get(rest, "Restarts", value, sizeof(value));
+    job->restarts = (unsigned)strtoul(value, NULL, 10);
+    job->requeue = get(rest, "Requeue", value, sizeof(value)) && *value == '1';
+    job->batch = get(rest, "BatchFlag", value, sizeof(value)) && *value != '0';
+    get(rest, "StartTime", began, sizeof(began));
+    /* of this run, not of an older one: the texts of times are in order */
+    job->preempting = get(rest, "PreemptTime", value, sizeof(value)) &&
+                      isdigit((unsigned char)*value) &&
+                      strcmp(value, began) >= 0;
+    get_comment(text, job->comment, sizeof(job->comment));
+}
+
+bool slurm_job(const char *id, deadline_t deadline, struct job *job,
+               char why[WHY])
+{
+    const char *const argv[] = {"scontrol", "show", "job", id, NULL};
+    char *out = malloc(OUTPUT);
+    bool done = out && insist(argv, deadline, out, why);
+    if (!out)
+        snprintf(why, WHY, "no memory");
+    if (done && strncmp(out, "JobId=", 6) != 0) {
+        snprintf(why, WHY, "scontrol says nothing about job %s", id);
+        done = false;
+    }
+    if (done) {
+        char *next = strstr(out, "\n\n");
+        bool several = next && strstr(next, "\nJobId=");
+        if (next)
+            *next = '\0';
+        read_job(out, job);
+        job->several = several;
+    }
+    free(out);
+    return done;
+}
+
+bool slurm_update(const char *id, const char *const item[], deadline_t deadline,
+                  char why[WHY])
+{
+    char job[80];
+    const char *argv[8] = {"scontrol", "update", job};
+    char *out = malloc(OUTPUT);
+    snprintf(job, sizeof(job), "JobId=%s", id);
+    for (size_t i = 0; i < 4 && item[i]; i++)
+        argv[3 + i] = item[i];
+    bool done = out && insist(argv, deadline, out, why);
+    free(out);
+    return done;
+}
+
+bool slurm_requeue(const char *verb, const char *id, deadline_t deadline,
+                   char why[WHY])
+{
+    const char *const argv[] = {"scontrol", verb, id, NULL};
+    char *out = malloc(OUTPUT);
+    bool done = out && insist(argv, deadline, out, why);
+    if (!done && out && strstr(out, "is pending"))
+        done = true;
+    free(out);
+    return done;
+}
+
+void slurm_down(const char *list, deadline_t deadline,
+                void (*each)(const char *node, void *data), void *data)
+{
+    const char *const argv[] = {"sinfo", "-h", "-N",    "-n",
+                                list,    "-o", "%N %t", NULL};
+    char why[WHY], last[256] = "";
+    char *out = malloc(OUTPUT);
+    char *at =
+        out && slurm_run(argv, deadline, false, out, why) == 0 ? out : NULL;
+    while (at && *at) { /* a line per node and partition */
+        char node[256];
+        size_t length = strcspn(at, "\n"), name = strcspn(at, " \n");
+        bool down = name < length && (strncmp(at + name + 1, "down", 4) == 0 ||
+                                      at[length - 1] == '*');
+        snprintf(node, sizeof(node), "%.*s", (int)name, at);
+        if (down && strcmp(node, last) != 0)
+            each(node, data);
+        snprintf(last, sizeof(last), "%s", node);
+        at += length + (at[length] == '\n');
+    }
+    free(out);
+}
+
+bool slurm_preempts(const char *partition, deadline_t deadline)
+{
+    const char *const argv[] = {"scontrol", "show", "partition", partition,
+                                NULL};
+    char mode[32] = "", why[WHY];
+    char *out = malloc(OUTPUT);
+    if (out && slurm_run(argv, deadline, false, out, why) == 0)
+        get(out, "PreemptMode", mode, sizeof(mode));
+    free(out);
+    return strstr(mode, "REQUEUE") != NULL;
+}
+
+bool slurm_cluster(deadline_t deadline, char name[64], char why[WHY])
+{
+    static const char key[] = "\nClusterName ";
+    const char *const argv[] = {"scontrol", "show", "config", NULL};
+    char *out = malloc(OUTPUT);
+    bool done = out && insist(argv, deadline, out, why);
+    const char *at = done ? strstr(out, key) : NULL;
+    at = at ? strstr(at, "= ") : NULL;
+    if (at)
+        snprintf(name, 64, "%.*s", (int)strcspn(at + 2, " \n"), at + 2);
+    else if (done)
+        snprintf(why, WHY, "scontrol show config names no cluster");
+    free(out);
+    return at != NULL;
+}
+
+long long slurm_end(const char *id, deadline_t deadline)
+{
+    const char *const argv[] = {"squeue", "-h", "-j", id, "-o", "%e", NULL};
+    char why[WHY];
+    long long end = 0;
+    char *out = malloc(OUTPUT);
+    setenv("SLURM_TIME_FORMAT", "%s", 1);
+    if (out && slurm_run(argv, deadline, false, out, why) == 0)
+        end = strtoll(out, NULL, 10); /* "N/A" is 0 */
+    free(out);
+    return end;
+}
