@@ -3,8 +3,8 @@
 /* fashion.c - data-parallel training that survives preemption, from the
  * first line to the last:
  *
- *     srun -N2 --ntasks-per-node=2 --dt-gpus \
- *         PREFIX/libexec/slurm-dt/examples/fashion --ckpt=ckpt
+ *     srun -N2 --ntasks-per-node=2 --dt-gpus --dt-ckpt=ckpt \
+ *         PREFIX/libexec/slurm-dt/examples/fashion
  *
  * Every rank has the whole network and its share of each batch. Gradients
  * lie in one buffer, one allreduce adds them up, and all ranks take the same
@@ -13,12 +13,14 @@
  * the very next sample, also on another number of ranks.
  *
  * Beside it: fashion_data (the dataset), fashion_net (the network),
- * fashion_sampler (who takes which sample), fashion_log, fashion_options. */
+ * fashion_sampler (who takes which sample), fashion_weights (the result),
+ * fashion_log, fashion_options. */
 #include "fashion_data.h"
 #include "fashion_log.h"
 #include "fashion_net.h"
 #include "fashion_options.h"
 #include "fashion_sampler.h"
+#include "fashion_weights.h"
 
 #include <cblas.h>
 #include <dt.h>
@@ -32,8 +34,7 @@
 #define EXIT_USAGE   64
 #define EXIT_NO_DATA 66
 
-#define KEEP_CHECKPOINTS 3
-#define EVAL_BATCH       256
+#define EVAL_BATCH 256
 
 /* a node's name, in elements that an allgather takes */
 #define NODE_WORDS 16
@@ -48,7 +49,7 @@ struct training {
     struct net net;
     struct sampler sampler;
     struct log log;
-    dt_ckpt_t ckpt; /* NULL without --ckpt */
+    dt_ckpt_t ckpt; /* NULL: nobody wants checkpoints */
 
     int64_t step;
     float *momentum;        /* [nparams] */
@@ -62,8 +63,7 @@ struct training {
     struct {
         int64_t epoch, position, seed;
     } saved;
-    int64_t saved_step; /* -1: none yet */
-    bool save_warned;
+    int64_t saved_step; /* the last one, or -1 */
 };
 
 static void complain(const char *call, dt_result_t rc)
@@ -192,15 +192,11 @@ static dt_result_t add_tensors(struct training *t, const char *prefix,
 
 static dt_result_t open_checkpoints(struct training *t)
 {
-    const int64_t shape[] = {sizeof t->saved / sizeof(int64_t)};
-    dt_result_t rc = dt_ckpt_open(t->opt.ckpt, KEEP_CHECKPOINTS, &t->ckpt);
+    dt_result_t rc = dt_ckpt_open(t->opt.ckpt, -1, &t->ckpt);
     if (!rc)
         rc = add_tensors(t, "", t->net.params);
     if (!rc)
         rc = add_tensors(t, "momentum.", t->momentum);
-    if (!rc)
-        rc = dt_ckpt_add_tensor(t->ckpt, "sampler", &t->saved, DT_DTYPE_I64, 1,
-                                shape, DT_CKPT_REPLICATED);
     return rc;
 }
 
@@ -208,8 +204,9 @@ static dt_result_t open_checkpoints(struct training *t)
  * does the training start from scratch. */
 static int resume(struct training *t)
 {
+    size_t size = sizeof t->saved;
     t->saved_step = -1;
-    if (!t->opt.ckpt)
+    if (!t->opt.ckpt && !getenv("DT_CKPT"))
         return 0;
     dt_result_t rc = open_checkpoints(t);
     if (rc)
@@ -217,16 +214,18 @@ static int resume(struct training *t)
     rc = dt_ckpt_load(t->ckpt, &t->step);
     if (rc == DT_ERR_NOT_FOUND)
         return 0;
+    if (!rc)
+        rc = dt_ckpt_get_blob(t->ckpt, "sampler", &t->saved, &size);
     if (rc)
         return failed("dt_ckpt_load", rc);
-    if (t->saved.seed != (int64_t)t->opt.seed || t->saved.epoch < 0 ||
-        t->saved.position < 0 || t->saved.position > (int64_t)t->train.count) {
+    if (size != sizeof t->saved || t->saved.seed != (int64_t)t->opt.seed ||
+        t->saved.epoch < 0 || t->saved.position < 0 ||
+        t->saved.position > (int64_t)t->train.count) {
         if (dt_rank() == 0)
             fprintf(stderr,
-                    "fashion: the checkpoint in %s is of another training "
-                    "(seed %lld); give --seed=%lld or another --ckpt\n",
-                    t->opt.ckpt, (long long)t->saved.seed,
-                    (long long)t->saved.seed);
+                    "fashion: the checkpoint is of another training (seed "
+                    "%lld); give --seed=%lld or another --ckpt\n",
+                    (long long)t->saved.seed, (long long)t->saved.seed);
         return EXIT_FAILURE;
     }
     sampler_seek(&t->sampler, t->saved.epoch, (size_t)t->saved.position);
@@ -235,8 +234,19 @@ static int resume(struct training *t)
     return 0;
 }
 
-/* Save the training as it stands. A full disk does not end it: the last good
- * checkpoint is still there. Returns an exit code. */
+/* The last good checkpoint is still there: no reason to end the training.
+ * Returns an exit code. */
+static int not_saved(struct training *t, dt_result_t rc)
+{
+    if (rc != DT_ERR_NO_SPACE && rc != DT_ERR_IO)
+        return failed("dt_ckpt_save_async", rc);
+    log_warn(&t->log, "a checkpoint before step %lld failed: %s: %s",
+             (long long)t->step, dt_strerror(rc), dt_last_error());
+    return 0;
+}
+
+/* Save the training as it stands; it goes on while libdt writes. Returns an
+ * exit code. */
 static int save(struct training *t)
 {
     if (!t->ckpt || t->saved_step == t->step)
@@ -244,20 +254,25 @@ static int save(struct training *t)
     t->saved.epoch = t->sampler.epoch;
     t->saved.position = (int64_t)t->sampler.position;
     t->saved.seed = (int64_t)t->opt.seed;
-    dt_result_t rc = dt_ckpt_save(t->ckpt, t->step);
-    if (rc == DT_ERR_NO_SPACE || rc == DT_ERR_IO) {
-        if (!t->save_warned)
-            log_warn(&t->log, "no checkpoint at step %lld: %s: %s",
-                     (long long)t->step, dt_strerror(rc), dt_last_error());
-        t->save_warned = true;
-        return 0;
-    }
+    dt_result_t rc = dt_ckpt_set_blob(t->ckpt, "sampler", &t->saved,
+                                      sizeof t->saved, DT_CKPT_REPLICATED);
+    if (!rc)
+        rc = dt_ckpt_save_async(t->ckpt, t->step);
     if (rc)
-        return failed("dt_ckpt_save", rc);
+        return not_saved(t, rc);
     t->saved_step = t->step;
-    t->save_warned = false;
     log_event(&t->log, "checkpoint", t->sampler.epoch, t->step, 0, "");
     return 0;
+}
+
+/* Wait until it is on disk. Returns an exit code. */
+static int save_done(struct training *t)
+{
+    dt_result_t rc = t->ckpt ? dt_ckpt_wait(t->ckpt) : DT_SUCCESS;
+    if (!rc)
+        return 0;
+    t->saved_step = -1;
+    return not_saved(t, rc);
 }
 
 /* ---- training ---- */
@@ -357,29 +372,29 @@ static int end_epoch(struct training *t)
     return 0;
 }
 
-/* Slurm wants the nodes: save, and ask to be requeued. */
+/* Slurm wants the nodes: ask to be requeued. */
 static int leave(struct training *t)
 {
-    int status = save(t);
+    int status = save_done(t);
     if (status)
         return status;
     log_event(&t->log, "preempted", t->sampler.epoch, t->step, DT_EXIT_REQUEUE,
               "");
-    if (t->saved_step == t->step)
-        log_result(&t->log, "preempted: checkpoint at step %lld, exit %d",
-                   (long long)t->step, DT_EXIT_REQUEUE);
-    else if (t->saved_step < 0)
-        log_result(&t->log,
-                   "preempted: not saved at step %lld, no checkpoint, "
-                   "exit %d",
-                   (long long)t->step, DT_EXIT_REQUEUE);
-    else
-        log_result(&t->log,
-                   "preempted: not saved at step %lld, last checkpoint at "
-                   "step %lld, exit %d",
-                   (long long)t->step, (long long)t->saved_step,
-                   DT_EXIT_REQUEUE);
+    log_result(&t->log, "preempted: %s at step %lld, exit %d",
+               t->saved_step == t->step ? "checkpoint" : "not saved",
+               (long long)t->step, DT_EXIT_REQUEUE);
     return DT_EXIT_REQUEUE;
+}
+
+/* Asked after each step. */
+static bool wants_checkpoint(struct training *t)
+{
+    if (!t->ckpt)
+        return false;
+    bool need = dt_ckpt_need(t->ckpt, t->step);
+    if (t->opt.ckpt_every == 0)
+        return need;
+    return dt_should_exit() || t->step % t->opt.ckpt_every == 0;
 }
 
 static int train(struct training *t)
@@ -388,48 +403,20 @@ static int train(struct training *t)
         int status = train_step(t);
         if (!status && t->sampler.position == t->sampler.nsamples)
             status = end_epoch(t);
-        if (status)
-            return status;
-        if (t->sampler.epoch == t->opt.epochs)
+        if (!status && t->sampler.epoch == t->opt.epochs)
             break;
-        if (dt_should_exit())
-            return leave(t);
-        if (t->opt.ckpt_every && t->step % t->opt.ckpt_every == 0)
+        if (!status && wants_checkpoint(t))
             status = save(t);
+        if (!status && dt_should_exit())
+            status = leave(t);
         if (status)
             return status;
     }
-    t->save_warned = false; /* that the last one failed is worth a line */
-    return save(t);
+    int status = save(t);
+    return status ? status : save_done(t);
 }
 
 /* ---- the result ---- */
-
-/* FNV-1a, 64 bits (Fowler, Noll, Vo). */
-static uint64_t digest(const void *data, size_t size)
-{
-    const uint8_t *bytes = data;
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * 0x100000001b3u;
-    return hash;
-}
-
-static int write_weights(const struct training *t)
-{
-    const char *path = t->opt.save_weights;
-    FILE *file = fopen(path, "we");
-    bool good = file && fwrite(t->net.params, sizeof(float), t->net.nparams,
-                               file) == t->net.nparams;
-    int error = errno;
-    if (file && fclose(file) && good) {
-        good = false;
-        error = errno;
-    }
-    if (!good)
-        fprintf(stderr, "fashion: %s: %s\n", path, strerror(error));
-    return good ? 0 : EXIT_FAILURE;
-}
 
 static int finish(struct training *t)
 {
@@ -438,12 +425,13 @@ static int finish(struct training *t)
         return status;
     log_event(&t->log, "finished", t->sampler.epoch, t->step, t->accuracy, "");
     log_result(&t->log, "weights %016llx after %lld steps",
-               (unsigned long long)digest(t->net.params,
-                                          t->net.nparams * sizeof(float)),
-               (long long)t->step);
+               (unsigned long long)weights_digest(&t->net), (long long)t->step);
     log_result(&t->log, "accuracy %.2f %%", t->accuracy);
-    if (dt_rank() == 0 && t->opt.save_weights)
-        status = write_weights(t);
+    const char *path = t->opt.save_weights;
+    if (dt_rank() == 0 && path && weights_write(&t->net, path)) {
+        fprintf(stderr, "fashion: %s: %s\n", path, strerror(errno));
+        status = EXIT_FAILURE;
+    }
     return status;
 }
 

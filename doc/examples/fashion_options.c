@@ -19,7 +19,6 @@ static const struct options defaults = {
     .seed = 1,
     .hidden = 256,
     .data = FASHION_DIR,
-    .ckpt_every = 500,
 };
 
 void options_help(FILE *to)
@@ -38,9 +37,9 @@ void options_help(FILE *to)
         "  --hidden=N          width of the hidden layer (%zu)\n"
         "  --data=DIR          the dataset (%s)\n"
         "  --ckpt=DIR          keep checkpoints there and resume from the "
-        "newest\n"
-        "  --ckpt-every=N      steps between two checkpoints, 0: only on "
-        "preemption (%lld)\n"
+        "newest (srun --dt-ckpt)\n"
+        "  --ckpt-every=N      steps between two checkpoints (srun "
+        "--dt-ckpt-interval)\n"
         "  --metrics=FILE      append loss and accuracy as CSV\n"
         "  --save-weights=FILE write the final weights, raw f32\n"
         "  --quiet             only print warnings and the result\n"
@@ -49,7 +48,7 @@ void options_help(FILE *to)
         "66 no dataset;\n1 anything else.\n",
         (long long)defaults.epochs, defaults.batch, defaults.lr,
         defaults.momentum, (unsigned long long)defaults.seed, defaults.hidden,
-        defaults.data, (long long)defaults.ckpt_every);
+        defaults.data);
 }
 
 /* ---- one value ---- */
@@ -160,7 +159,7 @@ static void set(struct options *opt, enum key which, struct value *v)
         opt->ckpt = path(v);
         break;
     case CKPT_EVERY:
-        opt->ckpt_every = whole(v, 0, INT64_MAX);
+        opt->ckpt_every = whole(v, 1, INT64_MAX);
         break;
     case METRICS:
         opt->metrics = path(v);

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
-# train.t - the training program and the batch template: preempted, requeued
-# and resumed; cancelled; without good data or a good checkpoint
+# train.t - the training program and the batch templates: preempted, requeued
+# and resumed; cancelled; in an array; over a time limit; without good data or a
+# good checkpoint
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/lib/tap.sh
@@ -10,83 +11,11 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/lib/cluster.sh
 . "$top/tests/lib/cluster.sh"
 
-fashion=$DT_PREFIX/libexec/slurm-dt/examples/fashion
+# shellcheck source=tests/lib/training.sh
+. "$top/tests/lib/training.sh"
 hello=$DT_PREFIX/libexec/slurm-dt/examples/hello
-template=$DT_PREFIX/share/slurm-dt/templates/train.sbatch
-script=$template
-data=/usr/share/datasets/fashion-mnist
-[ -x "$fashion" ] || skip_all "$fashion is not there: built without OpenBLAS"
-[ -r "$data/train-images-idx3-ubyte.gz" ] ||
-    skip_all "no dataset: apt-get install dataset-fashion-mnist"
 
-cluster_up -N 2 --gpus 4
-cd "$cluster_share" || exit 1
-
-# Few data, so that an epoch is short: the first count samples.
-small_data() # DIR COUNT
-{
-    local kind header width name
-    mkdir -p "$1"
-    for name in train t10k; do
-        for kind in images-idx3 labels-idx1; do
-            case $kind in
-            images*) header='\0\0\10\3' width=784 ;;
-            labels*) header='\0\0\10\1' width=1 ;;
-            esac
-            # shellcheck disable=SC2059 # the formats are made here
-            {
-                printf "$header"
-                printf "\\0\\0\\$(printf %o $(($2 / 256)))"
-                printf "\\$(printf %o $(($2 % 256)))"
-                [ "$width" = 1 ] || printf '\0\0\0\34\0\0\0\34'
-                zcat "$data/$name-$kind-ubyte.gz" |
-                    tail -c "+$((width == 1 ? 9 : 17))" |
-                    head -c $(($2 * width))
-            } | gzip -1 >"$1/$name-$kind-ubyte.gz"
-        done
-    done
-}
-
-submit() # NAME ARG...; sets job, started by $script
-{
-    local name=$1
-    shift
-    mkdir -p "$name"
-    job=$(sb sbatch --parsable --job-name="$name" --partition=low \
-        --chdir="$cluster_share/$name" --output="$cluster_share/$name/log" \
-        "$script" "$fashion" --data="$cluster_share/data" "$@")
-}
-
-state_of() # JOB
-{
-    sb squeue -h --states=all -j "$1" -o %T
-}
-
-# Poll until COMMAND succeeds; false when that takes too long.
-wait_for() # SECONDS COMMAND...
-{
-    local end=$((SECONDS + $1))
-    shift
-    until "$@"; do
-        [ "$SECONDS" -lt "$end" ] || return 1
-        sleep 0.3
-    done
-}
-
-ended() # JOB
-{
-    [[ $(state_of "$1") =~ ^(COMPLETED|FAILED|CANCELLED|TIMEOUT)$ ]]
-}
-
-has() # FILE REGEX
-{
-    grep -qsE -e "$2" "$1"
-}
-
-digest_of() # LOG
-{
-    sed -n 's/^weights \([0-9a-f]\{16\}\) .*/\1/p' "$1"
-}
+training_up -N 2 --gpus 4
 
 in_step() # NAME ARG...: fashion on two ranks; prints what it says and rc N
 {
@@ -104,12 +33,13 @@ like "hello from four ranks on two nodes" \
 # ---- preempted, requeued, resumed: the same weights ----
 
 small_data data 6000
-args=(--epochs=20 --batch=16 --ckpt=ckpt --metrics=m.csv --save-weights=w)
-submit reference "${args[@]}"
+args=(--epochs=20 --batch=16 --metrics=m.csv --save-weights=w)
+submit reference single "${args[@]}"
 ok "the undisturbed training ends" wait_for 90 ended "$job"
 is "as COMPLETED" "$(state_of "$job")" COMPLETED
+[ -s reference/w ] || give_up reference/log
 
-submit preempted "${args[@]}"
+submit preempted preemptible "${args[@]}"
 job_low=$job
 ok "another one is on its way" wait_for 60 has preempted/m.csv ',loss,1,'
 ok "a job of high priority gets its nodes" \
@@ -134,11 +64,13 @@ ok "is found before the training" test ! -e again/ckpt
 # ---- cancelled is not preempted ----
 #
 # scancel sends SIGTERM to the tasks as a preemption does, but also to the
-# script. One that survives it must not requeue the job either.
+# script. One that survives it must not be requeued either.
 
-sed '/^srun/i trap : TERM' "$template" >survives.sbatch
-script=$cluster_share/survives.sbatch
-submit cancelled --epochs=100000 --ckpt=ckpt --metrics=m.csv
+mkdir cancelled
+script_of preemptible "$fashion" --data="$cluster_share/data" \
+    --epochs=100000 --metrics=m.csv | sed '/^srun/i trap : TERM' \
+    >cancelled/script
+submit_script cancelled
 wait_for 60 has cancelled/m.csv ',loss,'
 sb scancel "$job"
 ok "a cancelled training ends" wait_for 30 ended "$job"
@@ -146,6 +78,38 @@ sleep 1 # a requeue would come now
 is "and is not requeued" "$(state_of "$job")" CANCELLED
 has cancelled/log '^preempted: ' ||
     echo "# it was gone before it could save a checkpoint"
+
+# ---- the other templates ----
+
+sbatch_args=(--array=0-1)
+submit sweep sweep --epochs=2
+ok "an array of two learning rates ends" wait_for 60 ended "$job"
+is "each in a log of its own, with a result of its own" \
+    "$(sb squeue -h --states=all -r -j "$job" -o %T | sort -u)
+$(grep -c ^weights sweep/log)
+$(digest_of sweep/log | sort -u | wc -l)" "COMPLETED
+2
+2"
+is "and checkpoints of its own" "$(cd sweep && echo ckpt-*)" \
+    "ckpt-0.01 ckpt-0.02"
+sbatch_args=()
+
+# Slurm's limits are whole minutes: shorten that of the first start
+mkdir chain
+# shellcheck disable=SC2016 # the script expands them
+script_of chain "$fashion" --data="$cluster_share/data" --batch=16 \
+    --epochs="$(epochs_for 20 reference/m.csv 20)" --metrics=m.csv --quiet |
+    sed '/^srun/i [ -e m.csv ] ||\
+    scontrol update JobId="$SLURM_JOB_ID" EndTime=now+10' >chain/script
+submit_script chain
+ok "a training longer than its time limit is in line again" \
+    wait_for 60 has chain/m.csv ',1,start,'
+ok "with a longer one" sb scontrol update JobId="$job" TimeLimit=60
+ok "it ends" wait_for 120 ended "$job"
+is "as COMPLETED" "$(state_of "$job")" COMPLETED
+is "and resumed at the step where it left" \
+    "$(sed -n 's/^resumed at step //p' chain/log)" \
+    "$(sed -n 's/^preempted: checkpoint at step \([0-9]*\), .*/\1/p' chain/log)"
 
 # ---- another world size goes on; another model does not ----
 
