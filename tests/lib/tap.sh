@@ -17,12 +17,14 @@ tap_result() # STATUS NAME
     else
         tap_failed=$((tap_failed + 1))
         echo "not ok $tap_run - $2"
+        echo "# failed: $tap_run - $2" >&2
     fi
 }
 
+# On standard error, where prove does not hide it.
 tap_show() # LABEL TEXT
 {
-    printf '%s\n' "$2" | sed "s/^/#   $1: /"
+    printf '%s\n' "$2" | sed "s/^/#   $1: /" >&2
 }
 
 ok()

@@ -61,6 +61,7 @@ vm_run() # MACHINE COMMAND...
         skip_all "the machine failed twice, see above"
     fi
     cat "$out"
+    [ "$rc" -eq 0 ] || sed -n '/^# failed/,/^ok/{/^#/p}' "$out" >&2
     rm -f "$out"
     exit "$rc"
 }

@@ -24,20 +24,27 @@ ok(bool cond, const char *name, ...)
     va_end(ap);
     putchar('\n');
     fflush(stdout);
+    if (!cond) {
+        fprintf(stderr, "# failed: %d - ", tap.run);
+        va_start(ap, name);
+        vfprintf(stderr, name, ap);
+        va_end(ap);
+        putc('\n', stderr);
+    }
     tap.failed += !cond;
     return cond;
 }
 
-/* Explain, on standard output as TAP has it. */
+/* Explain a failure, where prove does not hide it: on standard error. */
 __attribute__((format(printf, 1, 2), unused)) static void diag(const char *fmt,
                                                                ...)
 {
     va_list ap;
-    printf("# ");
+    fputs("# ", stderr);
     va_start(ap, fmt);
-    vprintf(fmt, ap);
+    vfprintf(stderr, fmt, ap);
     va_end(ap);
-    putchar('\n');
+    putc('\n', stderr);
 }
 
 __attribute__((unused)) static int skip_all(const char *why)

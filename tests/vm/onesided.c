@@ -28,8 +28,9 @@ static bool stopped(int pid)
 static void receive_stopped(struct rank *r, char *buf, size_t len)
 {
     struct dt_tl_req q, word;
+    char ready = 1;
     irecv(r, 0, 1, buf, len, &q);
-    isend(r, 0, 2, NULL, 0, &word); /* it comes after where to put it */
+    isend(r, 0, 2, &ready, 1, &word); /* it comes after where to put it */
     NEED_DONE(&word);
     barrier(r);
     raise(SIGSTOP);
@@ -40,9 +41,10 @@ static void receive_stopped(struct rank *r, char *buf, size_t len)
 static void send_to_stopped(struct rank *r, char *buf, size_t len)
 {
     struct dt_tl_req s, word;
+    char ready;
     int pid = r->board->pid[1];
     fill(buf, len, 0, 1);
-    irecv(r, 1, 2, NULL, 0, &word);
+    irecv(r, 1, 2, &ready, 1, &word);
     NEED_DONE(&word);
     barrier(r);
     while (!stopped(pid))

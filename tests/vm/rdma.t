@@ -9,4 +9,4 @@ cd "$(dirname "$0")/../.." || exit
 # shellcheck source=tests/lib/vm.sh
 . tests/lib/vm.sh
 
-vm_test --time 400 tests/vm/rdma-guest
+vm_test --time 800 tests/vm/rdma-guest
