@@ -113,16 +113,14 @@ static enum cause foreign_cause(const struct job *job, struct counts *counts)
                : CAUSE_HAND;
 }
 
-/* Without the hold of two minutes that Slurm gives, and not on nodes that
- * failed twice. */
+/* Soon, and not on nodes that failed twice. */
 static void improve(const struct job *job, const struct counts *counts,
                     unsigned delay, bool hold, deadline_t deadline)
 {
-    char start[64], bad[MAX_BAD * NODE_NAME], nodes[8192], why[WHY];
+    char start[START_ITEM], bad[MAX_BAD * NODE_NAME], nodes[8192], why[WHY];
     const char *items[4] = {NULL};
     size_t n = 0;
-    snprintf(start, sizeof(start), delay ? "StartTime=now+%u" : "StartTime=now",
-             delay);
+    slurm_start(delay, start);
     if (!hold)
         items[n++] = start;
     counts_bad_nodes(counts, bad, sizeof(bad));

@@ -61,16 +61,17 @@ static int requeue_now(const struct by_hand *hand, const struct job *job,
                        deadline_t deadline)
 {
     struct counts counts;
-    char text[COMMENT + 16] = "Comment=", why[WHY];
+    char text[COMMENT + 16] = "Comment=", soon[START_ITEM], why[WHY];
     counts_read(job->comment, &counts);
     counts.n[CAUSE_HAND]++;
     counts_write(&counts, job->comment, text + strlen(text));
     const char *const comment[] = {text, NULL};
-    const char *const start[] = {"StartTime=now", NULL};
+    const char *const start[] = {soon, NULL};
     if (!slurm_update(job->id, comment, deadline, why) ||
         !slurm_requeue(hand->hold ? "requeuehold" : "requeue", job->id,
                        deadline, why))
         return fail(job->id, "Slurm says: %s", why);
+    slurm_start(0, soon);
     if (!hand->hold)
         slurm_update(job->id, start, deadline, why);
     printf("job %s is requeued%s\n", job->id,

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LONGEST_PAUSE_MS = 5000, FIRST_PAUSE_MS = 200 };
+enum { LONGEST_PAUSE_MS = 5000, FIRST_PAUSE_MS = 200, START_GAP = 2 };
 
 deadline_t deadline_in(int seconds)
 {
@@ -272,6 +272,12 @@ bool slurm_update(const char *id, const char *const item[], deadline_t deadline,
     bool done = out && insist(argv, deadline, out, why);
     free(out);
     return done;
+}
+
+void slurm_start(unsigned delay, char item[START_ITEM])
+{
+    snprintf(item, START_ITEM, "StartTime=now+%u",
+             delay < START_GAP ? START_GAP : delay);
 }
 
 bool slurm_requeue(const char *verb, const char *id, deadline_t deadline,

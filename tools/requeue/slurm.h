@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <time.h>
 
-enum { OUTPUT = 65536, WHY = 256 };
+enum { OUTPUT = 65536, WHY = 256, START_ITEM = 32 };
 
 /* Seconds of the monotonic clock, at which to give up. */
 typedef time_t deadline_t;
@@ -44,6 +44,12 @@ bool slurm_job(const char *id, deadline_t deadline, struct job *job,
 /* scontrol update JobId=id ITEMS..., up to 4 of them, NULL at the end. */
 bool slurm_update(const char *id, const char *const item[], deadline_t deadline,
                   char why[WHY]);
+
+/* An item for slurm_update: start in delay seconds, without the two minutes for
+ * which Slurm holds what is requeued. Never in less than 2: a node refuses a
+ * run that is let go in the same second in which the one before was ended, and
+ * Slurm then ends the job for good. */
+void slurm_start(unsigned delay, char item[START_ITEM]);
 
 /* scontrol VERB id. Where it is waiting already, that is as well. */
 bool slurm_requeue(const char *verb, const char *id, deadline_t deadline,
