@@ -66,6 +66,8 @@ static void child(const struct dt_helper *how)
     sigemptyset(&none);
     setpgid(0, 0);
     setrlimit(RLIMIT_CORE, &no_core);
+    if (how->cgroup && write(how->cgroup, "0", 1) != 1)
+        _exit(CANNOT_RUN);
     if (!set_descriptors(how->fd))
         _exit(CANNOT_RUN);
     for (int signal_number = 1; signal_number < NSIG; signal_number++)

@@ -24,6 +24,7 @@ struct dt_helper {
     char *const *argv; /* argv[0] is the program's path */
     int fd[3];         /* its descriptors 0, 1, 2; -1 is /dev/null. It has no
                         * others. None may be one of 0, 1, 2 here */
+    int cgroup;        /* a cgroup.procs, open, of which it is to be; 0: none */
     char *const *env;  /* its environment; NULL: one of its own */
     struct dt_helper_user user; /* only root's processes become another */
 };

@@ -73,6 +73,13 @@ const struct dt_option_name dt_option_name[DT_NOPTIONS] = {
                                       "explains",
                              .has_arg = 1,
                              NAMES("DT_CKPT_KEEP", "dt_ckpt_keep")},
+    [DT_OPTION_NOTICE_SIGNAL] = {.option = "dt-notice-signal",
+                                 .arginfo = "<signal>",
+                                 .usage = "the signal that tells each task's "
+                                          "own process to leave: USR1 ...; "
+                                          "help explains",
+                                 .has_arg = 1,
+                                 NAMES("DT_NOTICE_SIGNAL", "dt_notice_signal")},
     [DT_OPTION_REQUEUE] = {.option = "dt-requeue",
                            .arginfo = "<max>[,<cause>=<n>...]",
                            .usage = "put the job back into the queue when it "
@@ -242,6 +249,22 @@ static const struct {
          "  none  as if the option had not been given\n"
          "  help  this text\n",
          dt_value_keep},
+    [DT_OPTION_NOTICE_SIGNAL] =
+        {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
+          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
+         "a signal that a program can handle, as USR1 or a number from 1 to "
+         "64 (not KILL, not STOP), none or help",
+         "--dt-notice-signal=<signal>, for programs that know neither libdt "
+         "nor the file\n"
+         "$DT_NOTICE, sends a signal when the step is to leave: at a "
+         "preemption, at\n"
+         "dt-requeue, or a minute before the job's time is over. It goes to "
+         "the processes\n"
+         "that srun started as tasks, once, and not to their children.\n"
+         "  USR1, SIGTERM, 12 ...  a signal by its name or its number\n"
+         "  none                   as if the option had not been given\n"
+         "  help                   this text\n",
+         dt_value_signal},
     [DT_OPTION_REQUEUE] =
         {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
           {"help", DT_OPTION_HELP, 0, NULL, NULL}},

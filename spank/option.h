@@ -18,6 +18,7 @@ enum dt_option_id {
     DT_OPTION_CKPT_INTERVAL,
     DT_OPTION_CKPT_REDUNDANCY,
     DT_OPTION_CKPT_KEEP,
+    DT_OPTION_NOTICE_SIGNAL,
     DT_OPTION_REQUEUE,
     DT_NOPTIONS,
 };
@@ -81,7 +82,8 @@ struct dt_option {
     enum dt_option_type type;
     bool verbose;   /* only ever of --dt-gpus */
     char value[64]; /* as given, without verbose; cut */
-    /* a dt_place_policy_t, dt_place_nics_t, dt_place_cpus_t or dt_pmix_whose */
+    /* a dt_place_policy_t, dt_place_nics_t, dt_place_cpus_t, dt_pmix_whose, or
+     * the number of a signal */
     int policy;
     uint32_t count; /* for DT_PLACE_COUNT */
     uint32_t nlist;

@@ -131,6 +131,7 @@ void dt_remote_task_post_fork(spank_t spank, struct spank_dt *dt)
 {
     uint32_t rank;
     pid_t pid;
+    dt_requeue_task_post_fork(spank, dt);
     if (dt->daemon.fd &&
         spank_get_item(spank, S_TASK_GLOBAL_ID, &rank) == ESPANK_SUCCESS &&
         spank_get_item(spank, S_TASK_PID, &pid) == ESPANK_SUCCESS)

@@ -11,6 +11,7 @@
 
 #include <slurm/slurm.h>
 
+#include "base/env.h"
 #include "note.h"
 #include "tool.h"
 
@@ -178,7 +179,7 @@ static void batch_exit(spank_t spank, const struct spank_dt *dt, int status)
     dt_tool_run(&how, END_MS, STDERR_FILENO, NULL, 0);
 }
 
-/* ---- steps ---- */
+/* ---- the notice ---- */
 
 static void make_notice(spank_t spank, struct spank_dt *dt)
 {
@@ -195,6 +196,49 @@ static void make_notice(spank_t spank, struct spank_dt *dt)
                    why.text);
     }
 }
+
+/* ---- the signal ---- */
+
+/* The environment in which it hears of what the tasks do. */
+static dt_result_t start_watch(spank_t spank, struct spank_dt *dt, pid_t leader,
+                               struct dt_error *err)
+{
+    char number[16], notice[DT_NOTE_PATH + 16], end[64], value[32] = "";
+    char *const argv[] = {(char *)DT_REQUEUE_PROGRAM, (char *)"_watch", number,
+                          NULL};
+    char *const env[] = {notice, end, (char *)"LC_ALL=C", NULL};
+    struct dt_helper how = {.argv = argv, .env = env};
+    snprintf(number, sizeof(number), "%d",
+             dt->option[DT_OPTION_NOTICE_SIGNAL].policy);
+    snprintf(notice, sizeof(notice), DT_ENV_NOTICE "=%s", dt->notice);
+    if (!get(spank, DT_ENV_JOB_END, value, sizeof(value)))
+        get(spank, "SLURM_JOB_END_TIME", value, sizeof(value));
+    snprintf(end, sizeof(end), DT_ENV_JOB_END "=%s", value);
+    if (dt_identify_user(spank, &how.user))
+        return dt_watch_start(&dt->watch, &how, leader, err);
+    dt->watch.tried = true;
+    return dt_error_set(err, DT_ERR_SYSTEM,
+                        "Slurm does not say whose job this is");
+}
+
+void dt_requeue_task_post_fork(spank_t spank, struct spank_dt *dt)
+{
+    struct dt_error why;
+    dt_result_t rc = DT_SUCCESS;
+    pid_t pid;
+    if (!dt_is_task_step(spank) ||
+        dt->option[DT_OPTION_NOTICE_SIGNAL].type != DT_OPTION_SET ||
+        spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS)
+        return;
+    if (!dt->watch.tried)
+        rc = start_watch(spank, dt, pid, &why);
+    if (rc == DT_SUCCESS)
+        rc = dt_watch_add(&dt->watch, pid, &why);
+    if (rc != DT_SUCCESS)
+        slurm_info("dt: note: no signal comes with the notice: %s", why.text);
+}
+
+/* ---- steps ---- */
 
 void dt_requeue_user_init(spank_t spank, struct spank_dt *dt)
 {
@@ -220,6 +264,9 @@ void dt_requeue_task_exit(spank_t spank, struct spank_dt *dt)
         batch_exit(spank, dt, status);
         return;
     }
+    pid_t pid;
+    if (spank_get_item(spank, S_TASK_PID, &pid) == ESPANK_SUCCESS)
+        dt_watch_ended(&dt->watch, pid);
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     if (dt->note > 0 && (code == EXIT_ASKED || code == EXIT_NEVER))
         dt_note_write(dt->note, code == EXIT_ASKED ? "75" : "93");
@@ -230,6 +277,7 @@ void dt_requeue_exit(struct spank_dt *dt)
     if (dt->note > 0)
         close(dt->note);
     dt->note = 0;
+    dt_watch_end(&dt->watch);
     if (*dt->notice)
         unlink(dt->notice);
     dt->notice[0] = '\0';

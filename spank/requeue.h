@@ -19,6 +19,10 @@ void dt_ckpt_local(spank_t spank, const struct spank_dt *dt);
 /* slurmstepd, as the user: the notice of the step; what is noted about it. */
 void dt_requeue_user_init(spank_t spank, struct spank_dt *dt);
 
+/* slurmstepd: a task's process is there, and has run nothing of the user's. Who
+ * signals the tasks is started with the first of them. */
+void dt_requeue_task_post_fork(spank_t spank, struct spank_dt *dt);
+
 /* A task's own process. false: Slurm did not take its variables. */
 bool dt_ckpt_task_init(spank_t spank, const struct spank_dt *dt);
 

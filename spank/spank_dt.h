@@ -13,6 +13,7 @@
 #include "daemon.h"
 #include "note.h"
 #include "option.h"
+#include "watch.h"
 
 struct spank_dt {
     /* hooks that ran */
@@ -42,6 +43,7 @@ struct spank_dt {
     struct dt_daemon daemon; /* the PMIx server */
     struct dt_error no_server; /* why there is none; "" if none is wanted */
     char notice[DT_NOTE_PATH]; /* the file that DT_NOTICE names; "": none */
+    struct dt_watch watch;     /* who signals the tasks' leaders */
     int note;                  /* open, about the step's end; 0: none */
 };
 

@@ -3,9 +3,11 @@
 /* value.c - values of options that are no names of types. */
 #include "value.h"
 
+#include <signal.h>
 #include <string.h>
+#include <strings.h>
 
-enum { MAX_NUMBER = 1000000000, MAX_NODES = 255 };
+enum { MAX_NUMBER = 1000000000, MAX_NODES = 255, MAX_SIGNAL = 64 };
 
 /* Digits only, up to MAX_NUMBER; *at goes beyond them. */
 static bool take_number(const char **at, unsigned long *number)
@@ -91,6 +93,35 @@ bool dt_value_keep(const char *text, struct dt_option *option)
     if (!*text)
         return true;
     return take_word(&text, ",every:") && take_number(&text, &k) && k && !*text;
+}
+
+/* As srun's --signal, in any case. */
+static int find_signal(const char *name)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } known[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT},
+                 {"ABRT", SIGABRT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2},
+                 {"ALRM", SIGALRM}, {"TERM", SIGTERM}, {"CONT", SIGCONT},
+                 {"TSTP", SIGTSTP}, {"URG", SIGURG},   {"WINCH", SIGWINCH},
+                 {"XCPU", SIGXCPU}, {"IO", SIGIO},     {"PWR", SIGPWR}};
+    if (!strncasecmp(name, "SIG", 3))
+        name += 3;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (!strcasecmp(name, known[i].name))
+            return known[i].number;
+    return 0;
+}
+
+bool dt_value_signal(const char *text, struct dt_option *option)
+{
+    unsigned long number = (unsigned long)find_signal(text);
+    if (!number && (!take_number(&text, &number) || *text))
+        return false;
+    option->policy = (int)number;
+    return number && number <= MAX_SIGNAL && number != SIGKILL &&
+           number != SIGSTOP;
 }
 
 bool dt_value_requeue(const char *text, struct dt_option *option)

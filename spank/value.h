@@ -17,6 +17,8 @@ dt_value_parse_t dt_value_time;
 dt_value_parse_t dt_value_redundancy;
 /* <n>[,every:<k>] */
 dt_value_parse_t dt_value_keep;
+/* The name of a signal, with or without SIG, or its number: option->policy. */
+dt_value_parse_t dt_value_signal;
 /* [<max>][,<cause>=<n>...]: option->cap[]. */
 dt_value_parse_t dt_value_requeue;
 

@@ -39,7 +39,8 @@ static void find(void)
     const char *given = getenv(DT_ENV_NOTICE);
     if (given)
         snprintf(path, sizeof path, "%s", given);
-    watching = path[0] || dt_deadline_left() >= 0;
+    bool ends = dt_deadline_left() >= 0; /* the first call finds the end */
+    watching = path[0] || ends;
 }
 
 void dt_notice_arm(void)

@@ -68,7 +68,28 @@ cat >"$cluster_share/refuses" <<'END_REFUSES'
 srun --dt-requeue=9,error=9 sh -c 'exit 93' 2>/dev/null
 exit 75
 END_REFUSES
-chmod 755 "$cluster_share"/[acrsw]*
+# hears FILE: a task, its child and the child's children say who gets the signal,
+# as long as the file is there. Slurm's own is another one.
+cat >"$cluster_share/hears" <<'END_HEARS'
+#!/bin/bash
+trap '' TERM
+trap 'echo "leader $SLURM_PROCID: told"' USR1
+(
+    trap 'echo "child $SLURM_PROCID: told"' USR1
+    echo "child $SLURM_PROCID: up"
+    while [ -e "$1" ]; do
+        sleep 0.1 || echo "its child $SLURM_PROCID: told"
+    done
+) &
+while kill -0 $! 2>/dev/null; do wait $!; done
+END_HEARS
+# signalled FILE
+cat >"$cluster_share/signalled" <<'END_SIGNALLED'
+#!/bin/bash
+#SBATCH --dt-notice-signal=USR1
+[ -n "${SLURM_RESTART_COUNT-}" ] || srun ./hears "$1"
+END_SIGNALLED
+chmod 755 "$cluster_share"/[achrsw]*
 
 submit() # NAME SBATCH-ARG... SCRIPT ARG...: its log is out/NAME
 {
@@ -240,7 +261,7 @@ refuses() # NAME WANTED-LINE STATUS ARG...
     is "dt-requeue: $name" "$line $rc" "dt-requeue: $wanted $status"
 }
 refuses 'nobody listens' "job $deaf: nobody in it listens: it has no step \
-with --dt-gpus, --dt-ckpt or --dt-requeue now; --now requeues it at once" 1 \
+with --dt-gpus, --dt-ckpt, --dt-requeue or --dt-notice-signal now; --now requeues it at once" 1 \
     "$deaf"
 refuses 'it must not be requeued' "job $stubborn: must not be requeued: it \
 was submitted with --no-requeue; scontrol update JobId=$stubborn Requeue=1 \
@@ -336,6 +357,43 @@ dt: requeued (1 of 100): the program asked for it
 run'
 wait_for 15 ended "$middle" "$twice"
 
+# ---- a signal for the tasks' own processes, and for nobody else
+
+stay=$cluster_share/stay
+touch "$stay"
+by_hand=$(submit by-hand -w n0,n1 -N2 -n2 --ntasks-per-node=1 signalled "$stay")
+pushed=$(submit pushed --dt-requeue -p short -w n2,n3 -N2 -n2 --exclusive \
+    --ntasks-per-node=1 signalled "$stay")
+in_time=$(($(date +%s) + 20)) # a tenth of it before that
+sb env SLURM_JOB_END_TIME=$in_time SLURM_DT_NOTICE_SIGNAL=sigusr1 \
+    srun -w n4 -n2 ./hears "$stay" >"$out/in-time" 2>&1 &
+srun=$!
+for name in by-hand pushed in-time; do
+    wait_for 15 has "$name" '^child .: up' 2
+done
+submit high3 -p high -w n2 --exclusive --wrap 'sleep 1' >/dev/null
+sb dt-requeue "$by_hand" >/dev/null
+wait_for 15 has by-hand '^leader .: told' 2
+sb dt-requeue "$by_hand" >/dev/null
+wait_for 15 has pushed '^leader .: told' 2
+wait_for 30 has in-time '^leader .: told' 2
+sleep 1 # for what should not come
+rm "$stay"
+wait "$srun"
+heard() # NAME
+{
+    grep -E '^(leader|child|its)' "$out/$1" | sort
+}
+leaders=$'child 0: up\nchild 1: up\nleader 0: told\nleader 1: told'
+is '#SBATCH --dt-notice-signal: told by hand twice, signalled once' \
+    "$(heard by-hand)" "$leaders"
+is 'preempted: signalled' "$(heard pushed)" "$leaders"
+is 'SLURM_DT_NOTICE_SIGNAL: signalled before the time is over' \
+    "$(heard in-time)" "$leaders"
+wait_for 30 ended "$by_hand" "$pushed"
+is 'nobody is left who would signal' \
+    "$(sb pgrep -f 'dt-requeue [_]watch')" ''
+
 # ---- bad values
 
 fails() # OPTION WANTED
@@ -346,6 +404,57 @@ fails --dt-requeue=x '\[<max>\]\[,preempt=<n>\]'
 fails --dt-ckpt-keep=0 '<n>, <n>,every:<k>'
 fails --dt-ckpt-interval=soon 'auto, a time'
 fails --dt-ckpt-redundancy=raid 'none, partner, xor:<k>'
+fails --dt-notice-signal=FOO 'a signal that a program can handle, as USR1 or'
+fails --dt-notice-signal=KILL 'a signal that a program can handle, as USR1 or'
+sb srun -n1 --dt-notice-signal=FOO true 2>/dev/null
+is 'and srun says so by its exit code' $? 255
 is 'all nodes are in service' "$(sb sinfo -h -p high -o '%D %T')" '5 idle'
+
+# ---- the signal where Slurm knows a step's processes by their cgroup
+
+# Before slurmd, in a node.
+mkdir "$cluster_share/bin"
+cat >"$cluster_share/bin/slurmd" <<END_SLURMD
+#!/bin/bash
+mount -t tmpfs -o mode=755 cgroup /sys/fs/cgroup &&
+    mkdir /sys/fs/cgroup/freezer &&
+    mount -t cgroup -o freezer cgroup /sys/fs/cgroup/freezer || exit
+exec "$(type -P slurmd)" "\$@"
+END_SLURMD
+chmod 755 "$cluster_share/bin/slurmd"
+with_freezer() # COMMAND ARG...: with the host's at /mnt, and nobody else sees it
+{
+    unshare --mount --propagation private \
+        sh -c 'mount -t cgroup -o freezer x /mnt && exec "$@"' sh "$@"
+}
+by_cgroup()
+{
+    local path=$PATH
+    dts down --dir "$cluster_dir" >/dev/null 2>&1
+    echo ProctrackType=proctrack/cgroup >"$cluster_share/conf"
+    PATH=$cluster_share/bin:$PATH
+    cluster_up -N2 --cpus 2 --gpus 0 --conf "$cluster_share/conf"
+    PATH=$path
+    touch "$stay"
+    sb srun -N2 -n2 --dt-notice-signal=USR1 ./hears "$stay" \
+        >"$out/by-cgroup" 2>&1 &
+    srun=$!
+    wait_for 15 has by-cgroup '^child .: up' 2
+    sb scancel -s TERM "$(sb squeue -h -s -o %i)"
+    wait_for 15 has by-cgroup '^leader .: told' 2
+    sleep 1 # for what should not come
+    rm "$stay"
+    wait "$srun"
+    is "Slurm's SIGTERM, by cgroup: signalled" "$(heard by-cgroup)" "$leaders"
+    dts down --dir "$cluster_dir" >/dev/null 2>&1
+    # Slurm leaves its directories
+    with_freezer find /mnt/slurm_n0 /mnt/slurm_n1 -depth -type d \
+        -exec rmdir {} \; 2>/dev/null
+}
+if [ "$EUID" -eq 0 ] && with_freezer true 2>/dev/null; then
+    by_cgroup
+else
+    ok "Slurm's SIGTERM, by cgroup # SKIP no cgroup v1 to mount" true
+fi
 
 done_testing

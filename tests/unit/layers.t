@@ -27,6 +27,7 @@ declare -A below=(
     [pmix]='mesh base'
     [tools]=''
     [files]='ckpt base'
+    [requeue]='base'
     [doc]=''
 )
 
@@ -51,6 +52,7 @@ layer_of() # PATH; the layer's name
     lib/*/*) echo "${1#lib/}" | cut -d/ -f1 ;;
     pmix/mesh/*) echo mesh ;;
     tools/ckpt/*) echo files ;;
+    tools/requeue/*) echo requeue ;;
     lib/*) echo facade ;;
     *) echo "${1%%/*}" ;;
     esac

@@ -224,6 +224,18 @@ static void over(void)
        "an end in the past is now");
 }
 
+static void beside_a_file(void)
+{
+    setenv("DT_NOTICE", path, 1);
+    unlink(path);
+    job_end("DT_JOB_END", 1000);
+    dt_notice_arm();
+    passed = 939;
+    ok(!dt_notice_seen(), "a file that says nothing, and 61 seconds");
+    passed = 940;
+    ok(dt_notice_seen(), "the clock is heard where there is a file, too");
+}
+
 static void never(void)
 {
     setenv("DT_JOB_END", "99999999999", 1);
@@ -249,6 +261,7 @@ int main(void)
     in_child("a short job", short_job);
     in_child("steps that take time", steps);
     in_child("a job that is over", over);
+    in_child("the clock beside a file", beside_a_file);
     in_child("a job of a lifetime", never);
     unlink(path);
     rmdir(dir);

@@ -6,6 +6,7 @@
 #include "option.h"
 #include "table.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -232,6 +233,31 @@ static void test_requeue(void)
         refuses(DT_OPTION_REQUEUE, bad[i], "expected [<max>][,preempt=<n>]");
 }
 
+static void signal_is(const char *text, int number)
+{
+    parses(DT_OPTION_NOTICE_SIGNAL, text, text, DT_OPTION_SET, number, "");
+}
+
+static void test_signal(void)
+{
+    signal_is("USR1", SIGUSR1);
+    signal_is("SIGUSR1", SIGUSR1);
+    signal_is("usr2", SIGUSR2);
+    signal_is("sigTerm", SIGTERM);
+    signal_is("HUP", SIGHUP);
+    signal_is("10", 10);
+    signal_is("64", 64);
+    parses(DT_OPTION_NOTICE_SIGNAL, "none", "none", DT_OPTION_NONE, 0, "");
+    parses(DT_OPTION_NOTICE_SIGNAL, "help", "help", DT_OPTION_HELP, 0, "");
+    static const char *const bad[] = {
+        "FOO",   "KILL", "SIGKILL", "STOP", "9",     "19",       "0",
+        "65",    "-1",   "10x",     " 10",  "USR1 ", "USR",      "SIG",
+        "USR1,", "B:10", "USR1@60", "+10",  "SIG10", "SIGSIGHUP"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        refuses(DT_OPTION_NOTICE_SIGNAL, bad[i],
+                "expected a signal that a program can handle, as USR1 or");
+}
+
 static void test_others(void)
 {
     parses(DT_OPTION_NICS, NULL, "closest", DT_OPTION_SET,
@@ -428,6 +454,7 @@ int main(void)
     test_lists();
     test_ckpt();
     test_requeue();
+    test_signal();
     test_others();
     test_devices();
     test_table();

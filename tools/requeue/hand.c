@@ -90,9 +90,10 @@ static void clear_environment(void)
         "SLURM_DT_CKPT",          "SLURM_DT_CKPT_FLUSH",
         "SLURM_DT_CKPT_INTERVAL", "SLURM_DT_CKPT_REDUNDANCY",
         "SLURM_DT_CKPT_KEEP",     "SLURM_DT_REQUEUE",
-        "SLURM_MPI_TYPE",         "SLURM_NTASKS",
-        "SLURM_NPROCS",           "SLURM_NNODES",
-        "SLURM_NTASKS_PER_NODE",  "SLURM_CPUS_PER_TASK"};
+        "SLURM_DT_NOTICE_SIGNAL", "SLURM_MPI_TYPE",
+        "SLURM_NTASKS",           "SLURM_NPROCS",
+        "SLURM_NNODES",           "SLURM_NTASKS_PER_NODE",
+        "SLURM_CPUS_PER_TASK"};
     for (size_t i = 0; i < sizeof(name) / sizeof(name[0]); i++)
         unsetenv(name[i]);
 }
@@ -141,6 +142,7 @@ static int tell(const struct by_hand *hand, const struct job *job)
                                 "--dt-gpus=none",
                                 "--dt-requeue=none",
                                 "--dt-ckpt=none",
+                                "--dt-notice-signal=none",
                                 "--",
                                 self,
                                 "_notify",
@@ -158,7 +160,8 @@ static int tell(const struct by_hand *hand, const struct job *job)
     if (!told)
         return fail(job->id,
                     "nobody in it listens: it has no step with --dt-gpus, "
-                    "--dt-ckpt or --dt-requeue now; --now requeues it at once");
+                    "--dt-ckpt, --dt-requeue or --dt-notice-signal now; --now "
+                    "requeues it at once");
     printf("job %s is told to leave; it is requeued%s when its script ends\n",
            job->id, hand->hold ? " and held" : "");
     return 0;

@@ -66,6 +66,7 @@ static const struct {
 } words[] = {{"_started", 3, requeue_started},
              {"_ended", 6, requeue_ended},
              {"_notify", 4, requeue_notify},
+             {"_watch", 1, requeue_watch},
              {"_end", 1, requeue_end}};
 
 static int parse(int argc, char *argv[], struct by_hand *hand)

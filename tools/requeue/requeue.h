@@ -26,6 +26,11 @@ int requeue_ended(char *const argv[]);
  * why, cluster. Prints how many steps were told there. */
 int requeue_notify(char *const argv[]);
 
+/* For a step, on each node, until its input ends: argv is the number of the
+ * signal that the leaders which come by that input get, once they are to leave.
+ */
+int requeue_watch(char *const argv[]);
+
 /* For srun: print when the time of the job argv[0] ends. */
 int requeue_end(char *const argv[]);
 

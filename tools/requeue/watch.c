@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* watch.c - a signal to the leaders of a step's tasks on this node, once it is
+ * to leave. Slurm signals us as it does them, so a SIGTERM of Slurm's is heard
+ * here, too. */
+#include "requeue.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/notice.h"
+
+#define PLUGIN STDIN_FILENO
+enum { LOOK_MS = 100 };
+
+struct leaders {
+    int *fd; /* pidfds */
+    size_t n;
+};
+
+static void keep(struct leaders *leaders, int fd)
+{
+    int *more = realloc(leaders->fd, (leaders->n + 1) * sizeof(*more));
+    if (!more) {
+        close(fd);
+        return;
+    }
+    leaders->fd = more;
+    more[leaders->n++] = fd;
+}
+
+/* Wait a moment for the plugin to hand over a leader; false when the step has
+ * ended. */
+static bool hear(struct leaders *leaders)
+{
+    char byte;
+    int fd;
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(fd))];
+    } control;
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    struct pollfd waits = {PLUGIN, POLLIN, 0};
+    if (poll(&waits, 1, LOOK_MS) <= 0)
+        return true;
+    ssize_t n = recvmsg(PLUGIN, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n <= 0)
+        return n < 0 && (errno == EAGAIN || errno == EINTR);
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof(fd))) {
+        memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+        keep(leaders, fd);
+    }
+    return true;
+}
+
+/* Each once: they are forgotten. One that has ended hears nothing. */
+static void tell(struct leaders *leaders, int number)
+{
+    for (size_t i = 0; i < leaders->n; i++) {
+        syscall(SYS_pidfd_send_signal, leaders->fd[i], number, NULL, 0);
+        close(leaders->fd[i]);
+    }
+    leaders->n = 0;
+}
+
+int requeue_watch(char *const argv[])
+{
+    struct leaders leaders = {.n = 0};
+    int number = atoi(argv[0]);
+    for (int any = 1; any <= SIGRTMAX; any++)
+        signal(any, SIG_IGN);
+    /* if that is the one, the leaders have Slurm's already */
+    if (number != SIGTERM)
+        signal(SIGTERM, SIG_DFL);
+    dt_notice_arm();
+    while (hear(&leaders))
+        if (dt_notice_seen())
+            tell(&leaders, number);
+    free(leaders.fd);
+    return 0;
+}
