@@ -5,10 +5,11 @@
  *
  *   every rank: write own files in .step-N.partial-T, sync them, vote
  *   rank 0:     all fine: put the ranks' parts together as the manifest
- *   leaders:    manifest, sync, rename to step-N, sync, prune
+ *   leaders:    manifest, sync, rename to step-N, sync
  *               else: remove the partial directory
  *   rank 0:     tell all ranks how it ended; where each node has a directory
  *               of its own, they vote on it
+ *   leaders:    prune, when it is in all tiers
  *
  * The leader is rank 0 where all nodes see the same directory, else a rank of
  * each node. Once a rank has voted for the checkpoint it must not touch its
@@ -21,6 +22,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "ckpt/guard.h"
@@ -155,7 +157,6 @@ static dt_result_t commit_here(struct commit *c, size_t len,
     struct dt_ckpt *ckpt = c->ckpt;
     const struct dt_writing *w = &c->writing;
     int64_t step = ckpt->saver->save.step;
-    struct dt_error why = {0};
     dt_result_t rc = dt_manifest_put(w->partialfd, c->text, len, err);
     if (rc == DT_SUCCESS && w->tier->guard && !dt_guard_held(w->tier->guard))
         rc = dt_error_set(err, DT_ERR_BUSY,
@@ -163,18 +164,9 @@ static dt_result_t commit_here(struct commit *c, size_t len,
                           "directory");
     if (rc == DT_SUCCESS)
         rc = dt_store_publish(w->dirfd, w->partial, step, ckpt->tag, err);
-    if (rc != DT_SUCCESS)
-        return rc;
-    bool memory = w->tier->memory; /* the one before is written to next */
-    rc = dt_store_prune(w->dirfd, step, memory ? 1 : ckpt->keep.newest,
-                        memory ? 0 : ckpt->keep.every, ckpt->tag, &why);
-    if (rc == DT_SUCCESS)
-        return rc;
-    if (memory)
-        return dt_error_set(err, rc, "%s", why.text);
-    fprintf(stderr, "dt: old checkpoints in %s stay: %s\n", w->tier->dir,
-            why.text);
-    return DT_SUCCESS;
+    if (rc == DT_SUCCESS && w->tier->memory) /* its file is written to next */
+        rc = dt_store_prune(w->dirfd, step, 1, 0, ckpt->tag, err);
+    return rc;
 }
 
 static void remove_partial(const struct commit *c)
@@ -330,8 +322,8 @@ free_lists:
 }
 
 /* The names of the files are on disk, too. Where all nodes see the directory,
- * its leader sees to that; elsewhere other nodes commit, and prune, without
- * waiting for this one. */
+ * its leader sees to that; elsewhere other nodes commit without waiting for
+ * this one. */
 static dt_result_t sync_names(const struct dt_writing *w, struct dt_error *err)
 {
     if (w->tier->shared || w->tier->memory ||
@@ -368,8 +360,38 @@ dt_result_t dt_commit(struct dt_ckpt *ckpt, int tier, bool *alive,
         dt_written_clear(written);
         *written = c.writing.next;
         c.writing.next = (struct dt_written){0};
+        if (c.writing.leader && !c.writing.tier->memory) {
+            saver->prune[tier] = c.writing.dirfd;
+            c.writing.dirfd = -1;
+        }
     }
     free(c.text);
     dt_writing_close(&c.writing);
     return rc;
+}
+
+/* ---- afterwards ---- */
+
+static void prune(const struct dt_ckpt *ckpt, const struct dt_tier *tier,
+                  int dirfd)
+{
+    struct dt_error why = {0};
+    if (tier->guard && !dt_guard_held(tier->guard))
+        return; /* they are another job's now */
+    if (dt_store_prune(dirfd, ckpt->saver->save.step, ckpt->keep.newest,
+                       ckpt->keep.every, ckpt->tag, &why) != DT_SUCCESS)
+        fprintf(stderr, "dt: old checkpoints in %s stay: %s\n", tier->dir,
+                why.text);
+}
+
+void dt_commit_prune(struct dt_ckpt *ckpt)
+{
+    for (int i = 0; i < DT_TIERS; i++) {
+        int *dirfd = &ckpt->saver->prune[i];
+        if (*dirfd < 0)
+            continue;
+        prune(ckpt, &ckpt->tier[i], *dirfd);
+        close(*dirfd);
+        *dirfd = -1;
+    }
 }

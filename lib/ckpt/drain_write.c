@@ -11,10 +11,11 @@
 
 #include "ckpt/drain.h"
 
-#define ALIGN 4096      /* of memory and of offsets, for O_DIRECT */
-#define CHUNK (8 << 20) /* written at once */
-#define SMALL (1 << 20) /* not worth the trouble */
-#define NAP   0.05      /* seconds: how long a hurry may go unseen */
+#define ALIGN 4096        /* of memory and of offsets, for O_DIRECT */
+#define CHUNK (8 << 20)   /* written at once, by way of a copy or at a pace */
+#define RUN   (128 << 20) /* otherwise: the disk is idle between two writes */
+#define SMALL (1 << 20)   /* not worth the trouble */
+#define NAP   0.05        /* seconds: how long a hurry may go unseen */
 
 struct writer {
     int fd;
@@ -95,15 +96,26 @@ static void gather(const struct dt_piece **piece, size_t *at, char *buf,
     }
 }
 
-/* Chunk by chunk: from where they lie if they lie right, else by way of buf. */
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Chunk by chunk: from where they lie if they lie right, else by way of buf.
+ * What is no multiple of ALIGN is left for the end. */
 static int put_all(struct writer *w, const struct dt_piece *piece, size_t total,
                    char *buf)
 {
     size_t at = 0;
     while (w->done < total) {
-        size_t n = total - w->done < CHUNK ? total - w->done : CHUNK;
+        size_t n = least(total - w->done, CHUNK), here = piece->len - at;
         const char *data = (const char *)piece->data + at;
-        if (piece->len - at >= n && (uintptr_t)data % ALIGN == 0) {
+        bool lies = here >= n && (uintptr_t)data % ALIGN == 0;
+        if (lies && w->rate <= 0)
+            n = least(here, RUN);
+        if (n > ALIGN)
+            n -= n % ALIGN;
+        if (lies) {
             at += n;
         } else {
             gather(&piece, &at, buf, n);

@@ -4,7 +4,8 @@
  *
  *   save:        agree who writes what -> write from where it is -> tiers
  *   save_async:  wait for the one before -> agree, if the names have changed
- *                -> copy -> return; the thread: sums -> tiers
+ *                -> copy -> return; the thread: sums -> tiers; then another
+ *                removes what is too old
  *
  * Tiers are the memory of the nodes (only behind the program), then the
  * directory, then the one it is flushed to. */
@@ -58,6 +59,11 @@ static dt_result_t commit_disks(struct dt_ckpt *ckpt, struct dt_error *err)
     return rc;
 }
 
+static void prune(void *arg)
+{
+    dt_commit_prune(arg);
+}
+
 static void work(void *arg)
 {
     struct dt_ckpt *ckpt = arg;
@@ -74,6 +80,10 @@ static void work(void *arg)
         saver->rc = commit_disks(ckpt, &saver->err);
     dt_write_early_end(ckpt);
     saver->clean = saver->rc == DT_SUCCESS;
+    if (saver->save.behind && saver->writer)
+        dt_drain_run(saver->writer, prune, ckpt);
+    else
+        dt_commit_prune(ckpt);
 }
 
 /* ---- the copy ---- */
@@ -192,13 +202,16 @@ void dt_saver_idle(struct dt_ckpt *ckpt)
 {
     if (ckpt->saver->drain)
         dt_drain_wait(ckpt->saver->drain);
+    if (ckpt->saver->writer)
+        dt_drain_wait(ckpt->saver->writer);
 }
 
-/* How the one before ended. */
+/* How the one before ended. What was too old may still be there. */
 static dt_result_t harvest(struct dt_ckpt *ckpt, struct dt_error *err)
 {
     struct dt_saver *saver = ckpt->saver;
-    dt_saver_idle(ckpt);
+    if (saver->drain)
+        dt_drain_wait(saver->drain);
     if (!saver->pending)
         return DT_SUCCESS;
     saver->pending = false;
@@ -216,10 +229,11 @@ dt_result_t dt_save_wait(struct dt_ckpt *ckpt, struct dt_error *err)
     return harvest(ckpt, err);
 }
 
-/* The same, but a full disk is only told of, once. */
+/* The same, for the next one to begin; a full disk is only told of, once. */
 static dt_result_t harvest_gently(struct dt_ckpt *ckpt, struct dt_error *err)
 {
     struct dt_saver *saver = ckpt->saver;
+    dt_saver_idle(ckpt);
     dt_result_t rc = harvest(ckpt, err);
     if (rc != DT_ERR_NO_SPACE)
         return rc;
@@ -271,6 +285,8 @@ dt_result_t dt_saver_open(struct dt_ckpt *ckpt, struct dt_error *err)
     if (!saver)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
     saver->lock = -1;
+    for (int i = 0; i < DT_TIERS; i++)
+        saver->prune[i] = -1;
     saver->memory = ckpt->tier[DT_TIER_MEMORY].dir;
     dt_result_t rc = dt_copy_open(&saver->copy, err);
     if (rc != DT_SUCCESS) {

@@ -38,7 +38,7 @@ struct dt_early {
 struct dt_saver {
     struct dt_copy *copy;
     struct dt_drain *drain;  /* NULL before the first save_async */
-    struct dt_drain *writer; /* of early; the same */
+    struct dt_drain *writer; /* of early, then of prune; the same */
     struct dt_early early;
     struct dt_snapshot *snapshot; /* the same */
     int lock;                     /* of the memory tier on this node, or -1 */
@@ -46,6 +46,7 @@ struct dt_saver {
     bool agreed;                  /* the ranks know who writes what of ... */
     uint64_t model;               /* ... this */
     struct dt_written written[DT_TIERS];
+    int prune[DT_TIERS]; /* a directory just committed to, or -1 */
     struct dt_save save;
     bool pending;   /* save is, or was, under way, and nobody asked yet */
     dt_result_t rc; /* how it ended */
@@ -99,6 +100,11 @@ void dt_write_early_end(struct dt_ckpt *ckpt);
 dt_result_t dt_commit(struct dt_ckpt *ckpt, int tier, bool *alive,
                       struct dt_error *err);
 
+/* Remove what is too old from the tiers on disk that this rank has just
+ * committed to. Nobody needs to wait for it, and it may take a while: some
+ * file systems pass on to the disk at once what they free. */
+void dt_commit_prune(struct dt_ckpt *ckpt);
+
 /* ---- save.c ---- */
 
 dt_result_t dt_saver_open(struct dt_ckpt *ckpt, struct dt_error *err);
@@ -109,7 +115,8 @@ dt_result_t dt_save_behind(struct dt_ckpt *ckpt, int64_t step,
                            struct dt_error *err);
 dt_result_t dt_save_wait(struct dt_ckpt *ckpt, struct dt_error *err);
 
-/* Wait for what is under way; how it ended stays for dt_save_wait to tell. */
+/* Wait for all that is under way; how it ended stays for dt_save_wait to tell.
+ */
 void dt_saver_idle(struct dt_ckpt *ckpt);
 
 /* Also waits for it. */

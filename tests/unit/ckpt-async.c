@@ -182,6 +182,39 @@ static void test_many(void)
     ckpt_remove_tree(dir);
 }
 
+#define LARGE (17 << 20) /* enough for the thread that also removes */
+
+/* What is too old is gone when the next save has begun. */
+static void keep_rank(void *arg)
+{
+    struct series *s = arg;
+    int64_t shape[] = {LARGE};
+    dt_ckpt_t ckpt = NULL;
+    char *data = calloc(1, LARGE);
+    s->right = dt_ckpt_open(s->dir, 1, &ckpt) == DT_SUCCESS &&
+               dt_ckpt_add_tensor(ckpt, "data", data, DT_DTYPE_U8, 1, shape,
+                                  0) == DT_SUCCESS;
+    for (int i = 1; i < 5 && s->right; i++) {
+        char old[300];
+        snprintf(old, sizeof(old), "%s/step-%012d", s->dir, i - 2);
+        memset(data, i, LARGE);
+        s->right = dt_ckpt_save_async(ckpt, i) == DT_SUCCESS &&
+                   access(old, F_OK) != 0 && dt_ckpt_wait(ckpt) == DT_SUCCESS;
+    }
+    dt_ckpt_close(ckpt);
+    free(data);
+}
+
+static void test_keep(void)
+{
+    char *dir = ckpt_temp_dir();
+    struct series s = {.dir = dir};
+    fake_world_run(1, keep_rank, &s);
+    ok(s.right && strcmp(ckpt_list(dir), "step-000000000004 ") == 0,
+       "the one before goes, at the latest when the next save begins");
+    ckpt_remove_tree(dir);
+}
+
 /* ---- killed ---- */
 
 static void save_slowly(void *arg)
@@ -452,6 +485,7 @@ int main(void)
     fake_world_run_id(id);
     test_round_trip();
     test_many();
+    test_keep();
     test_kill();
     test_kills();
     test_death();
