@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,26 +146,34 @@ static void combine(struct dt_pmix *pmix, struct dt_pmix_exchange *self,
 
 /* --- who is gone --------------------------------------------------------- */
 
-/* Does PMIx's thread sleep in its event loop? Then it has told us of all the
- * losses that it has seen: it does so by a timer, that is, after it may have
- * completed a fence without the rank that it lost. */
-static bool is_idle(pid_t thread)
+/* So often it is gone through a library that never sleeps: other events keep it
+ * awake, and its timers have their turns among them. */
+#define AWAKE_ROUNDS 10000
+
+/* What PMIx's thread does. When it sleeps in its event loop it has told us of
+ * all the losses that it has seen: it does so by a timer, that is, after it may
+ * have completed a fence without the rank that it lost. */
+enum doing { ASLEEP, AWAKE, UNTOLD };
+
+static enum doing look_at(pid_t thread)
 {
     char path[64], text[16] = "";
     snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)thread);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return false;
+        return UNTOLD;
     ssize_t n = read(fd, text, sizeof(text) - 1);
     close(fd);
-    if (n <= 0 || !isdigit((unsigned char)*text)) /* "running" */
-        return false;
+    if (n <= 0)
+        return UNTOLD;
+    if (!isdigit((unsigned char)*text)) /* "running" */
+        return AWAKE;
     long number = strtol(text, NULL, 10);
 #ifdef SYS_epoll_wait
     if (number == SYS_epoll_wait)
-        return true;
+        return ASLEEP;
 #endif
-    return number == SYS_epoll_pwait;
+    return number == SYS_epoll_pwait ? ASLEEP : AWAKE;
 }
 
 static void post_exchange(struct dt_pmix_exchange *self)
@@ -190,7 +199,10 @@ static bool has_heard(struct dt_pmix_exchange *self)
 {
     if (self->heard)
         return true;
-    self->heard = is_idle(self->thread) || ++self->rounds == DT_ROUNDS;
+    sched_yield(); /* on a busy machine it may wait for our core */
+    enum doing doing = look_at(self->thread);
+    self->heard = doing == ASLEEP ||
+                  ++self->rounds >= (doing == AWAKE ? AWAKE_ROUNDS : DT_ROUNDS);
     if (self->heard)
         post_exchange(self); /* behind what it has told us by then */
     else

@@ -7,7 +7,7 @@
  * The ranks are told that they are on NODES nodes, in blocks or, with -c,
  * cyclically. Names each rank that failed on standard error; exits with the
  * code of the first of them, 128 + signal if it was killed, 124 if time was
- * over (all are killed then). */
+ * over (all are killed then, and gone when it ends). */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@
 struct job {
     size_t ranks, nodes;
     bool cyclic;
-    long seconds;
+    double seconds;
     char **argv;
     struct dt_fork_area *area;
     int fd;
@@ -57,6 +57,13 @@ static void kill_all(const struct job *job)
             kill(job->pids[r], SIGKILL);
 }
 
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
 /* Which rank was it that ended? */
 static void note_end(struct job *job, pid_t pid, int status)
 {
@@ -75,7 +82,7 @@ static bool wait_all(struct job *job)
     sigset_t chld;
     sigemptyset(&chld);
     sigaddset(&chld, SIGCHLD);
-    time_t end = time(NULL) + job->seconds;
+    double end = now() + job->seconds;
     for (size_t left = job->ranks, stopped = 0; left;) {
         int status;
         pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED);
@@ -90,10 +97,12 @@ static bool wait_all(struct job *job)
             left--;
             continue;
         }
-        if (time(NULL) >= end)
+        double rest = end - now();
+        if (rest <= 0)
             return false;
-        const struct timespec second = {.tv_sec = 1};
-        sigtimedwait(&chld, NULL, &second);
+        const struct timespec nap = {
+            .tv_sec = rest >= 1, .tv_nsec = rest >= 1 ? 0 : (long)(rest * 1e9)};
+        sigtimedwait(&chld, NULL, &nap);
     }
     return true;
 }
@@ -133,7 +142,7 @@ static bool parse(struct job *job, int argc, char **argv)
         else if (opt == 'N')
             job->nodes = strtoul(optarg, NULL, 10);
         else if (opt == 't')
-            job->seconds = strtol(optarg, NULL, 10);
+            job->seconds = strtod(optarg, NULL);
         else if (opt == 'c')
             job->cyclic = true;
         else
@@ -146,7 +155,7 @@ static bool parse(struct job *job, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    struct job job = {.nodes = 1, .seconds = 120};
+    struct job job = {.nodes = 1, .seconds = 600};
     if (!parse(&job, argc, argv))
         return usage();
     size_t bytes = dt_fork_area_size(job.ranks);
@@ -176,9 +185,11 @@ int main(int argc, char **argv)
     }
     bool in_time = wait_all(&job);
     if (!in_time) {
-        fprintf(stderr, "dt-fork: not done after %ld s, killing all ranks\n",
+        fprintf(stderr, "dt-fork: not done after %g s, killing all ranks\n",
                 job.seconds);
         kill_all(&job);
+        while (wait(NULL) > 0)
+            continue;
     }
     int rc = in_time ? report(&job) : 124;
     free(job.pids);

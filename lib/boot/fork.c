@@ -14,6 +14,8 @@
 #include "base/env.h"
 #include "boot/boot.h"
 
+#define START_S 60 /* that long at least all ranks may take to come */
+
 struct fork_boot {
     struct dt_boot base;
     struct dt_fork_area *area;
@@ -73,7 +75,9 @@ static dt_result_t fork_allgather(struct dt_boot *boot, const void *mine,
     slot->len = (uint32_t)len;
     atomic_fetch_add(&area->arrived, 1);
     const struct timespec pause = {.tv_nsec = 200000};
-    long pauses = timeout * 5000;
+    /* a busy machine takes its time to start them; of those that end, dt-fork
+     * tells */
+    long pauses = (timeout < START_S ? START_S : timeout) * 5000;
     while (atomic_load(&area->arrived) < boot->size) {
         if (atomic_load(&area->dead))
             return dt_error_set(err, DT_ERR_BOOTSTRAP,

@@ -18,7 +18,7 @@ cluster_up -N 4 --gpus 4
 # One task per node; a step on which nothing moves ends by itself.
 step() # ARG...
 {
-    sb env DT_TIMEOUT=40 srun -Q -N4 --ntasks-per-node=1 --gpus-per-node=4 \
+    sb env DT_TIMEOUT=200 srun -Q -N4 --ntasks-per-node=1 --gpus-per-node=4 \
         --dt-gpus "$@" 2>&1
 }
 

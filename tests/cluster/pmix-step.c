@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_RANKS = 64, LIMIT_MS = 40000 };
+enum { MAX_RANKS = 64, LIMIT_MS = 240000 };
 
 static pmix_proc_t self;
 static uint32_t size;
@@ -185,7 +185,7 @@ static void ask(const char *rank)
 static void rejoin(uint32_t number)
 {
     int rc = PMIX_SUCCESS;
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < LIMIT_MS / 50; i++) {
         if (i)
             pause_ms(50);
         if ((rc = fence(NULL)) == PMIX_SUCCESS)

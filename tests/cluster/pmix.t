@@ -161,11 +161,11 @@ goes_on() # COUNT
 step -N4 --ntasks-per-node=2 "$program" lose kill 3
 is 'a rank is killed: exit code' $? 137
 goes_on 7
-DT_HEARTBEAT=2 step -N4 --ntasks-per-node=2 "$program" lose stop 1
+DT_HEARTBEAT=5 step -N4 --ntasks-per-node=2 "$program" lose stop 1
 is 'a rank is stopped: exit code' $? 137
 goes_on 7
 like 'which is said' "$(cat "$said.err")" \
-    'dt: rank 1 on node n0 was stopped for 2 s \(DT_HEARTBEAT\): it is killed$'
+    'dt: rank 1 on node n0 was stopped for 5 s \(DT_HEARTBEAT\): it is killed$'
 step -N4 --ntasks-per-node=2 "$program" replace 3
 is 'a rank is replaced: exit code' $? 0
 is 'and all are there' "$(grep -c 'with the new one' "$said")" 8
@@ -200,12 +200,12 @@ wait_for 40 idle
 # The heartbeat is longer than the 2 s between Slurm's SIGTSTP, which the server
 # does not heed, and its SIGSTOP, which stops the server, too.
 # shellcheck disable=SC2086 # options
-DT_HEARTBEAT=4 sb srun -Q -N2 -n2 $gpus sleep 6 >"$said" 2>&1 &
+DT_HEARTBEAT=8 sb srun -Q -N2 -n2 $gpus sleep 10 >"$said" 2>&1 &
 suspended=$!
 wait_for 20 served 2
 job=$(sb squeue -h -t R -o %i)
 sb scontrol suspend "$job"
-sleep 6
+sleep 12
 sb scontrol resume "$job"
 wait "$suspended"
 is 'suspended for longer than a heartbeat: exit code' $? 0

@@ -211,7 +211,7 @@ if [ "$mode" = namespaces ]; then
 fi
 
 cluster_up -N 1 --plugin none 2>/dev/null
-timeout 60 "$dt_sandbox" exec --dir "$cluster_dir" srun sleep 987 2>/dev/null &
+timeout 300 "$dt_sandbox" exec --dir "$cluster_dir" srun sleep 987 2>/dev/null &
 disown
 wait_for 20 tasks_run 1
 read -r head _ <"$cluster_dir/run/head"
@@ -270,7 +270,7 @@ is "leaves nothing" "$(left)" ""
 
 for seconds in 0.02 0.05 0.1 0.15 0.2 0.3 0.4; do
     # the moment differs from run to run; whatever it is, it is all or nothing
-    timeout --preserve-status -s INT -k 20 "$seconds" \
+    timeout --preserve-status -s INT -k 120 "$seconds" \
         "$dt_sandbox" up --dir "$cluster_dir" >/dev/null 2>&1 &&
         dts down --dir "$cluster_dir" 2>/dev/null
     is "Ctrl-C after $seconds s leaves nothing" "$(left)" ""

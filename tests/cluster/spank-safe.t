@@ -21,7 +21,7 @@ like 'the sandbox loads the plugin' "$with_plugin" \
 nodes() # the states of both nodes, once they have settled
 {
     local try state
-    for ((try = 0; try < 50; try++)); do
+    for ((try = 0; try < 300; try++)); do
         state=$(sb sinfo -h -p high -o '%D %T')
         [ "$state" != '2 idle' ] || break
         sleep 0.1

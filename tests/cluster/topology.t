@@ -171,7 +171,7 @@ table() # NAME: after up
 beside_another() # NAME CUDA_VISIBLE_DEVICES
 {
     local got
-    sb srun -Q -w n0 -n1 --gpus-per-node=2 sleep 55 >/dev/null 2>&1 &
+    sb srun -Q -w n0 -n1 --gpus-per-node=2 sleep 350 >/dev/null 2>&1 &
     wait_for 10 two_are_taken || echo "# there is no other job"
     got=$(sb srun -Q -w n0 -n1 --gpus-per-node=2 --dt-gpus "$say" 2>/dev/null)
     is "$1: beside another job, the NICs of the GPUs that were granted" \
@@ -417,7 +417,7 @@ is 'and the table leaves out what nobody knows' "$(sb srun -Q -w n0 -n1 \
     awk '$2 == "0" { print $5, $7, $8, $9 }')" '0,1 - - -'
 helper 'exit 0'
 falls_back 'dt-topo prints nothing' 'helper printed nothing$'
-helper 'head -c 5000 /dev/urandom'
+helper 'exec head -c 5000 /bin/sh'
 falls_back 'dt-topo prints rubbish' '.'
 helper 'yes'
 falls_back 'dt-topo does not stop to print' 'more than 1048576 bytes$'

@@ -224,8 +224,8 @@ corpus() # TARGET; all samples there are, for libFuzzer to choose from
 
 fuzz() # TARGET
 {
-    timeout $((seconds + 120)) "$tmp/$1" -max_total_time="$seconds" \
-        -seed="${DT_FUZZ_SEED:-1}" -max_len=65536 -timeout=10 \
+    timeout $((seconds + 600)) "$tmp/$1" -max_total_time="$seconds" \
+        -seed="${DT_FUZZ_SEED:-1}" -max_len=65536 -timeout=60 \
         -rss_limit_mb=2048 -dict="$tmp/$1.dict" \
         -artifact_prefix="$tmp/$1.bad-" "$tmp/$1.corpus" >"$tmp/$1.log" 2>&1
     echo $? >"$tmp/$1.rc"

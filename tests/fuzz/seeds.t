@@ -11,9 +11,9 @@ seeds=${DT_BUILD:-$top/build}/tests/unit/sim-seeds.t
 
 many=${DT_SEEDS:-100000} half=$((${DT_SEEDS:-100000} / 2))
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
-timeout 1500 "$seeds" 1 "$half" >"$tmp/first" 2>&1 &
+timeout 4500 "$seeds" 1 "$half" >"$tmp/first" 2>&1 &
 first=$!
-timeout 1500 "$seeds" "$((half + 1))" "$many" >"$tmp/second" 2>&1
+timeout 4500 "$seeds" "$((half + 1))" "$many" >"$tmp/second" 2>&1
 is "seeds $((half + 1)) to $many" "$?:$(grep '^#' "$tmp/second")" 0:
 wait "$first"
 is "seeds 1 to $half" "$?:$(grep '^#' "$tmp/first")" 0:

@@ -6,6 +6,7 @@
 #   sb CMD ARG...         runs a command in it, at most $SB_TIMEOUT seconds
 #   dts COMMAND ARG...    runs dt-sandbox with a time limit
 #   wait_for SECONDS CMD  until CMD succeeds; fails after that time
+# Seconds are those of an idle machine: a busy one has $patience times as many.
 #   $cluster_share        a directory all nodes see, for scripts and logs; any
 #                         other sandbox below it goes down at the end, too
 # The installed slurm-dt under test is in $DT_PREFIX.
@@ -14,6 +15,7 @@
 cluster_top=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 DT_PREFIX=${DT_PREFIX:-$cluster_top/build/install}
 dt_sandbox=$DT_PREFIX/bin/dt-sandbox
+patience=6
 PATH=$DT_PREFIX/bin:$PATH:/usr/sbin:/sbin
 unset DT_SANDBOX_DIR DT_SANDBOX_ID
 
@@ -33,7 +35,7 @@ trap 'exit 143' TERM
 
 dts() # COMMAND ARG...
 {
-    timeout -k 10 60 "$dt_sandbox" "$@"
+    timeout -k 10 $((60 * patience)) "$dt_sandbox" "$@"
 }
 
 cluster_up() # ARG...
@@ -60,13 +62,13 @@ cluster_down()
 
 sb() # CMD ARG...
 {
-    timeout -k 5 "${SB_TIMEOUT:-60}" \
+    timeout -k 5 $((${SB_TIMEOUT:-60} * patience)) \
         "$dt_sandbox" exec --dir "$cluster_dir" "$@"
 }
 
 wait_for() # SECONDS CMD ARG...
 {
-    local end=$((SECONDS + $1))
+    local end=$((SECONDS + $1 * patience))
 
     shift
     until "$@"; do

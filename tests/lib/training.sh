@@ -11,7 +11,7 @@
 #                                 NAME/log; $sbatch_args go to sbatch; sets job
 #   state_of JOB, ended JOB, nodes_of JOB
 #   epochs_for SECONDS METRICS EPOCHS   so many take as long, if EPOCHS of them
-#                                 left those METRICS
+#                                 left those METRICS, in the fastest run there
 #   has FILE REGEX, digest_of LOG, give_up LOG
 # shellcheck shell=bash
 # shellcheck disable=SC2154 # $cluster_share
@@ -101,7 +101,9 @@ has() # FILE REGEX
 epochs_for() # SECONDS METRICS EPOCHS
 {
     awk -F, -v want="$1" -v had="$3" '$3 == "start" { begin = $1 }
-        $3 == "finished" { print int(had * want / ($1 - begin)) + had }' "$2"
+        $3 == "finished" { n = int(had * want / ($1 - begin)) + had }
+        n > most { most = n }
+        END { print most }' "$2"
 }
 
 # What follows would only wait for what never comes.

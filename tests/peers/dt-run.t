@@ -12,7 +12,7 @@ dt_run=$prefix/bin/dt-run
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 # what an aborted Open MPI leaves behind goes with it
 export OMPI_MCA_btl_vader_backing_directory=$tmp
-run() { timeout -k 5 100 "$dt_run" -t 60 "$@"; }
+run() { timeout -k 5 320 "$dt_run" -t 300 "$@"; }
 # absent things are skipped one by one, since libdt's own needs none of them
 skip() { ok "$1 # SKIP $2" true; }
 

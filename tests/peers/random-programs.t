@@ -21,11 +21,11 @@ ok "mpicc" mpicc -std=gnu11 -o "$tmp/random-mpi" \
 
 # seed ranks nodes
 while read -r seed n nodes; do
-    timeout -k 5 100 "$dt_run" -t 90 -n "$n" "$tmp/random-mpi" "$seed" 60 \
+    timeout -k 5 320 "$dt_run" -t 300 -n "$n" "$tmp/random-mpi" "$seed" 60 \
         2>"$tmp/err" | sort >"$tmp/mpi"
     is "seed $seed, $n ranks: Open MPI's part" \
         "$(wc -l <"$tmp/mpi"):$(cat "$tmp/err")" "$((n * 60)):"
-    timeout -k 5 100 "$build/tests/dt-fork" -n "$n" -N "$nodes" "$ranks" \
+    timeout -k 5 620 "$build/tests/dt-fork" -n "$n" -N "$nodes" "$ranks" \
         "$seed" 60 print 2>&1 | sort >"$tmp/dt"
     is "seed $seed, $n ranks on $nodes nodes: the same results" \
         "$(diff "$tmp/mpi" "$tmp/dt" | head -n 10)" ""

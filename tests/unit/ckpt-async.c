@@ -230,7 +230,7 @@ static bool appears(const char *dir, const char *step)
     bool there = false;
     if (!path || asprintf(&name, "%s/%s/manifest.json", path, step) < 0)
         abort();
-    for (int i = 0; i < 20000 && !there; i++) {
+    for (int i = 0; i < 120000 && !there; i++) {
         there = access(name, F_OK) == 0;
         usleep(1000);
     }
@@ -479,7 +479,7 @@ static int leftovers(const char *dir)
 int main(void)
 {
     char run[64], *left;
-    alarm(280);
+    alarm(1200);
     snprintf(run, sizeof(run), "ckpt-async-%d", (int)getpid());
     id = run;
     fake_world_run_id(id);

@@ -276,7 +276,7 @@ static void test_when(void)
 
 int main(void)
 {
-    alarm(120);
+    alarm(600);
     test_incremental();
     test_much();
     test_slices();

@@ -512,7 +512,7 @@ static void test_private(void)
 
 int main(void)
 {
-    alarm(60);
+    alarm(300);
     test_one();
     test_gone();
     test_elsewhere();

@@ -296,7 +296,7 @@ static void test_golden(int version)
 
 int main(void)
 {
-    alarm(300);
+    alarm(1200);
     test_golden(1);
     test_golden(2);
     test_any_size();

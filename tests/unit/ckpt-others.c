@@ -31,7 +31,7 @@ static int two_jobs(const char *dir)
         return 1;
     pid_t pid = fork();
     if (pid == 0) {
-        alarm(20);
+        alarm(120);
         fake_world_run(2, hold_open, (void *[]){(void *)dir, ready});
         _exit(0);
     }
@@ -213,7 +213,7 @@ static int planted_links(const char *dir)
 
 int main(void)
 {
-    alarm(120);
+    alarm(600);
     try(two_jobs, "two jobs in one directory");
     try(clock_jumps, "a clock that jumps back and forth");
     try(umask_077, "umask 077");

@@ -345,7 +345,7 @@ static void test_deaths(void)
 
 int main(void)
 {
-    alarm(120);
+    alarm(600);
     test_directory();
     try(not_shared, "a directory that is another one for each node");
     try(file_too_large, "a limit on the size of a file");

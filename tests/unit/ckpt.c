@@ -322,7 +322,7 @@ static void test_arguments(void)
 
 int main(void)
 {
-    alarm(120);
+    alarm(600);
     test_arguments();
     test_round_trip();
     test_files();

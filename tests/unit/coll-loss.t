@@ -9,6 +9,7 @@
 # now and then.
 top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/lib/tap.sh"
+. "$top/tests/lib/ucx.sh"
 build=${DT_BUILD:-$top/build}
 export fork=$build/tests/dt-fork lose=$build/tests/unit/coll-ranks-lose
 [ -x "$lose" ] || skip_all "not built: $lose"
@@ -17,16 +18,17 @@ losses=${1:-1} jobs=("${@:2}")
 [ $# -gt 1 ] || jobs=(4.1 4.2)
 
 # A rank that is only stopped is a time-out; of one that dies, the others hear
-# long before. Only the lost rank may end badly, and the others have to say that
-# they were in this algorithm. Prints one line, or what went wrong.
+# long before: theirs is longer than dt-fork waits. Only the lost rank may end
+# badly, and the others have to say that they were in this algorithm. Prints one
+# line, or what went wrong.
 one() # HOW RANKS.NODES CALL ALGORITHM SEED
 {
-    local n=${2%.*} out patience=30 progress='' from=$EPOCHREALTIME to
+    local n=${2%.*} out patience=600 progress='' from=$EPOCHREALTIME to
 
     [ "$1" = kill ] || patience=1
     [ $(($5 % 4)) != 0 ] || progress=thread
-    out=$(DT_TIMEOUT=$patience DT_PROGRESS=$progress timeout -k 5 60 \
-        "$fork" -t 20 -n "$n" -N "${2#*.}" "$lose" "$1" "${@:3}" 2>&1)
+    out=$(DT_TIMEOUT=$patience DT_PROGRESS=$progress past_ucx timeout -k 5 200 \
+        "$fork" -t 180 -n "$n" -N "${2#*.}" "$lose" "$1" "${@:3}")
     to=$EPOCHREALTIME
     if [ "$(grep '^dt-fork' <<<"$out" | sed -E 's/rank [0-9]+:/rank N:/')" = \
         'dt-fork: rank N: killed by signal 9' ] &&
@@ -37,7 +39,7 @@ one() # HOW RANKS.NODES CALL ALGORITHM SEED
         printf 'bad %s %s %s %s %s: %s\n' "$@" "${out//$'\n'/$'\nbad   '}"
     fi
 }
-export -f one
+export -f one past_ucx
 
 runs() # HOW RANKS.NODES CALL ALGORITHM SEED of all, as often as wished
 {
@@ -72,8 +74,8 @@ done
 
 for on in 1 2; do
     like "a rank dies, the others' other threads are busy, $on nodes" \
-        "$(timeout -k 5 60 "$fork" -t 50 -n 3 -N "$on" \
-            "$build/tests/unit/coll-ranks" lose-busy 2>&1)" \
+        "$(past_ucx timeout -k 5 200 "$fork" -t 180 -n 3 -N "$on" \
+            "$build/tests/unit/coll-ranks" lose-busy)" \
         '^dt-fork: rank 2: killed by signal 9$'
 done
 

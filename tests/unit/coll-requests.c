@@ -122,7 +122,7 @@ void mode_progress(int argc, char **argv)
     for (int r = 1; dt_rank() == 0 && r < dt_size(); r++) {
         const struct timespec nap = {.tv_nsec = 10000000};
         snprintf(path, sizeof(path), "%s.%d", argv[0], r);
-        for (int i = 0; i < 3000 && access(path, F_OK); i++)
+        for (int i = 0; i < 12000 && access(path, F_OK); i++)
             nanosleep(&nap, NULL);
         told &= !access(path, F_OK);
     }

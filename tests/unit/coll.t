@@ -3,10 +3,11 @@
 # coll.t - the collectives on many shapes of job, without Slurm.
 top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/lib/tap.sh"
+. "$top/tests/lib/ucx.sh"
 build=${DT_BUILD:-$top/build}
 ranks=$build/tests/unit/coll-ranks
 random=$build/tests/unit/random-ranks
-fork() { timeout -k 5 150 "$build/tests/dt-fork" "$@"; }
+fork() { timeout -k 5 620 "$build/tests/dt-fork" "$@"; }
 
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 [ -x "$ranks" ] || skip_all "not built: $ranks"
@@ -39,7 +40,7 @@ done <<'END'
 END
 
 is "a job of one rank needs no launcher" \
-    "$(timeout 60 "$ranks" all 2>&1 | cut -c1-6)" digest
+    "$(timeout 600 "$ranks" all 2>&1 | cut -c1-6)" digest
 while read -r n nodes; do
     on="$n ranks on $nodes nodes"
     ok "$on: misuse is answered, not obeyed" \
@@ -92,14 +93,14 @@ is "a random program with DT_PROGRESS=thread" \
     "$(fork -n 4 -N 2 "$random" 7 60 print 2>&1 | sort)"
 
 for nodes in 1 2 3; do
-    out=$(fork -n 3 -N "$nodes" "$ranks" die 2>&1)
+    out=$(past_ucx fork -n 3 -N "$nodes" "$ranks" die)
     is "a rank dies, $nodes nodes: only it fails" \
         "$(grep '^dt-fork' <<<"$out")" "dt-fork: rank 2: killed by signal 9"
     like "  and the others are told" "$out" 'rank 0: process failed: .+'
 done
 
 for nodes in 1 2; do
-    out=$(fork -n 4 -N "$nodes" "$ranks" amid 2>&1)
+    out=$(past_ucx fork -n 4 -N "$nodes" "$ranks" amid)
     is "a rank dies amid long messages, $nodes nodes: only it fails" \
         "$(grep '^dt-fork' <<<"$out")" "dt-fork: rank 3: killed by signal 9"
 done
@@ -108,7 +109,7 @@ ok "more operations than a tag can count, one still open" \
 ok "the same between nodes" fork -n 3 -N 3 "$ranks" wrap
 ok "dt_finalize with an open request" fork -n 4 -N 2 "$ranks" open
 is "dt_finalize tells that an open request failed" \
-    "$(fork -n 4 -N 2 "$ranks" lose-open 2>&1 | grep '^dt-fork')" \
+    "$(past_ucx fork -n 4 -N 2 "$ranks" lose-open | grep '^dt-fork')" \
     "dt-fork: rank 3: killed by signal 9"
 
 out=$(DT_TIMEOUT=2 UCX_KEEPALIVE_INTERVAL=1s fork -n 2 -N 2 "$ranks" stop 2>&1)
@@ -124,7 +125,7 @@ is "  and the others end by themselves" "$(grep '^dt-fork' <<<"$out")" \
 for opts in '-n 2' '-n 3 -N 2'; do
     # shellcheck disable=SC2086
     ok "ranks that disagree come to an end, $opts" env DT_TIMEOUT=2 \
-        xargs -P 8 -I '{}' timeout -k 5 100 "$build/tests/dt-fork" -t 90 \
+        xargs -P 8 -I '{}' timeout -k 5 200 "$build/tests/dt-fork" -t 180 \
         $opts "$ranks" disagree '{}' < <(seq 0 28)
 done
 like "  and these were all" "$(fork -n 1 "$ranks" disagree 29 2>&1)" 'code 3'

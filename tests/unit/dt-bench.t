@@ -16,9 +16,9 @@ cd "$tmp" || exit 1
 export LC_ALL=C
 unset SLURMD_NODENAME SLURM_PROCID PMIX_RANK DT_GPUS DT_NICS
 
-fork() { timeout -k 5 100 "$build/tests/dt-fork" "$@"; }
-bench() { timeout -k 5 60 "$tool" "$@" 2>&1; }
-status() { timeout -k 5 60 "$tool" "$@" >/dev/null 2>&1; echo $?; }
+fork() { timeout -k 5 620 "$build/tests/dt-fork" "$@"; }
+bench() { timeout -k 5 300 "$tool" "$@" 2>&1; }
+status() { timeout -k 5 300 "$tool" "$@" >/dev/null 2>&1; echo $?; }
 rows() { grep -E '^ +[0-9]'; } # the lines of the table
 quick=(-n 2 -w 1)
 json() # FILE EXPRESSION, with the document in d
@@ -244,7 +244,7 @@ interrupt()
     env --default-signal=INT "$build/tests/dt-fork" -n 3 "$tool" \
         -n 1000000000 >log 2>&1 &
     pid=$!
-    for ((i = 0; i < 1000; i++)); do
+    for ((i = 0; i < 5000; i++)); do
         grep -q '^# .*time' log && break
         sleep 0.02
     done

@@ -19,8 +19,8 @@ cd "$tmp" || exit 1
 export LC_ALL=C
 unset SLURM_JOB_ID
 
-ckpt() { timeout -k 5 60 "$tool" "$@" 2>&1; }
-status() { timeout -k 5 60 "$tool" "$@" >/dev/null 2>&1; echo $?; }
+ckpt() { timeout -k 5 300 "$tool" "$@" 2>&1; }
+status() { timeout -k 5 300 "$tool" "$@" >/dev/null 2>&1; echo $?; }
 # a byte of FILE at OFFSET becomes another
 flip() { printf '\377\377' | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null; }
 # nothing half-written is left in a directory
@@ -204,7 +204,14 @@ fi
 is "nothing hidden is left" "$(hidden many)" ""
 
 "$make" seen 5
-sleeps() { until grep -q State:.S "/proc/$1/status"; do sleep 0.05; done; }
+sleeps() # PID; until it is the tool, no more the shell before it, and waits
+{
+    until [ "$(cat "/proc/$1/comm")" = dt-ckpt ] &&
+        grep -q State:.S "/proc/$1/status"; do
+        kill -0 "$1" || return
+        sleep 0.05
+    done 2>/dev/null
+}
 "$tool" watch seen --count 2 >watched 2>&1 &
 watcher=$!
 sleeps "$watcher" # so it has seen what was there before
@@ -378,7 +385,7 @@ done
     printf '\0\0\200\077\0\0\0\100\0\0\100\100'
     printf '\0\0\200\100\0\0\240\100\0\0\300\100'
 } >x.npy
-loaded() { timeout 60 "$read" "$@" 2>&1; }
+loaded() { timeout 300 "$read" "$@" 2>&1; }
 ckpt import x.npy made --step 9
 is "an import" "$(loaded made 3 2)" "step 9: 1 2 3 4 5 6"
 is "cut for three ranks" "$(ckpt reshard made made3 --ranks 3

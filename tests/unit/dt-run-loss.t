@@ -19,7 +19,7 @@ export TMPDIR=$tmp DT_LOSS_PIPE=$tmp/pipe DT_TIMEOUT=600
 # What the survivors say, and what dt-run says of the lost.
 run() # N MODE
 {
-    timeout -k 5 100 "$build/pmix/dt-run" --no-kill -t 60 -n "$1" \
+    timeout -k 5 320 "$build/pmix/dt-run" --no-kill -t 300 -n "$1" \
         "$ranks" "$2" 2>&1 | sort
 }
 

@@ -15,7 +15,7 @@ tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 export TMPDIR=$tmp/tmp DT_RUN_TEST=$tmp
 mkdir "$TMPDIR"
 
-run() { timeout -k 5 100 "$build/pmix/dt-run" -t 60 "$@"; }
+run() { timeout -k 5 320 "$build/pmix/dt-run" -t 300 "$@"; }
 code() { "$@" >/dev/null 2>&1 </dev/null; echo $?; }
 try() { ok "$1" run "${@:2}"; } # NAME ARG...
 # what earlier runs have left: files, and processes that have our mark
@@ -29,7 +29,7 @@ left()
 eventually()
 {
     local i
-    for ((i = 0; i < 1000; i++)); do
+    for ((i = 0; i < 5000; i++)); do
         "$@" && return
         sleep 0.02
     done
@@ -114,11 +114,11 @@ is "the highest code of those that failed by themselves" \
     "$(code run --no-kill -n 4 sh -c 'exit $((PMIX_RANK * 3))')" 9
 # shellcheck disable=SC2016
 is "when one rank fails the others are ended" \
-    "$(code run -n 4 sh -c '[ $PMIX_RANK = 2 ] && exit 5; exec sleep 50')" 5
+    "$(code run -n 4 sh -c '[ $PMIX_RANK = 2 ] && exit 5; exec sleep 250')" 5
 # shellcheck disable=SC2016
 is "and killed when they do not listen" "$(code run -n 2 sh -c '
     [ $PMIX_RANK = 1 ] && exit 5; trap "" TERM; while :; do sleep 1; done')" 5
-is "time is over" "$(code timeout 50 "$dt_run" -t 1 -n 2 sleep 40)" 124
+is "time is over" "$(code timeout 250 "$dt_run" -t 1 -n 2 sleep 240)" 124
 is "default: a rank per core that we may use" \
     "$(run sh -c 'echo x' | wc -l)" "$(nproc)"
 
@@ -175,7 +175,7 @@ begin() # SCRIPT
     set -m
     # nor must whoever runs this test have had it ignored
     # shellcheck disable=SC2016
-    up=$tmp/up script=$1 env --default-signal=INT "$dt_run" -t 60 -n 4 \
+    up=$tmp/up script=$1 env --default-signal=INT "$dt_run" -t 300 -n 4 \
         sh -c 'eval "$script"' 2>"$tmp/err" &
     pid=$!
     set +m
@@ -199,7 +199,7 @@ all_gone()
 # shellcheck disable=SC2016
 ready='echo $$ >>"$up";'
 
-begin "$ready exec sleep 50"
+begin "$ready exec sleep 250"
 kill -INT "$pid"
 is_ended "an interrupt is passed on" 130
 begin "trap 'exit 3' INT; $ready while :; do sleep 0.1; done"
@@ -217,7 +217,7 @@ begin "trap '' TERM; $ready [ \$PMIX_RANK = 0 ] && exit 5
 eventually grep -q 'exit code 5' "$tmp/err"
 kill -INT "$pid" 2>/dev/null # on a slow machine its time of grace is over
 is_ended "an interrupt kills at once when a rank has failed" 5
-begin "$ready exec sleep 50"
+begin "$ready exec sleep 250"
 kill -TERM "$pid"
 is_ended "SIGTERM" 143
 begin "trap 'exit 0' USR1; $ready while :; do sleep 0.1; done"
@@ -225,13 +225,13 @@ kill -USR1 "$pid"
 is_ended "SIGUSR1 is passed on and ends nothing" 0
 is "no rank is left" "$(all_gone)" ""
 
-begin "$ready sleep 50; true"
+begin "$ready sleep 250; true"
 kill -KILL "$pid"
 is_ended "kill -9 of dt-run" 137
 is "  ends the ranks" "$(all_gone)" ""
 ok "  and their children, and the directory" eventually empty
 # shellcheck disable=SC2016
-child=$tmp/child run -n 1 sh -c 'setsid sleep 50 & echo $! >"$child"'
+child=$tmp/child run -n 1 sh -c 'setsid sleep 250 & echo $! >"$child"'
 ok "what a rank left running is ended" eventually gone "$(cat "$tmp/child")"
 
 # --- strangers ---------------------------------------------------------------
@@ -239,11 +239,11 @@ ok "what a rank left running is ended" eventually gone "$(cat "$tmp/child")"
 # What becomes of a connection to the server's port, made by a user.
 cat >"$tmp/call" <<'END'
 exec 3<>"/dev/tcp/127.0.0.1/${PMIX_SERVER_URI4##*:}" || exit
-read -r -t 2 -u 3
+read -r -t "$1" -u 3
 if [ $? -gt 128 ]; then echo open; else echo closed; fi
 END
 is "a connection of this user waits for what he says" \
-    "$(run -n 1 bash "$tmp/call")" open
+    "$(run -n 1 bash "$tmp/call" 2)" open
 if [ "$(id -u)" -eq 0 ]; then
     chmod 755 "$tmp"
     # shellcheck disable=SC2016
@@ -252,7 +252,7 @@ if [ "$(id -u)" -eq 0 ]; then
         if [ "$PMIX_RANK" = 0 ]; then
             for i in 1 2; do
                 setpriv --reuid 65534 --regid 65534 --clear-groups \
-                    bash "$tmp/call"
+                    bash "$tmp/call" 200
             done
         fi
         exec "$client" modex' 2>&1)" $'closed\nclosed'

@@ -14,8 +14,8 @@ cd "$tmp" || exit 1
 export LC_ALL=C
 unset NO_COLOR SLURMD_NODENAME SLURM_JOB_ID
 
-topo() { timeout -k 5 60 "$tool" "$@" 2>&1; }
-status() { timeout -k 5 60 "$tool" "$@" >/dev/null 2>&1; echo $?; }
+topo() { timeout -k 5 300 "$tool" "$@" 2>&1; }
+status() { timeout -k 5 300 "$tool" "$@" >/dev/null 2>&1; echo $?; }
 
 # four GPUs, linked in pairs, on two NUMA nodes
 cat >good.topo <<'END'
@@ -194,7 +194,7 @@ done
 # ---- the cache ----
 
 : >empty.conf
-asked() { timeout 60 "$tool" --cached --conf empty.conf --cache none --refresh; }
+asked() { timeout 300 "$tool" --cached --conf empty.conf --cache none --refresh; }
 if first=$(asked); then
     is "standard files that are closed do not matter" \
         "$(asked <&- 2>&- | head -n 1)" "$(head -n 1 <<<"$first")"
@@ -246,7 +246,7 @@ if [ "$(id -u)" = 0 ] && [ -e "$fakes/libnvidia-ml.so.1" ] &&
         DT_FAKE_NVML=hgx-h100 HWLOC_THISSYSTEM=1 LD_LIBRARY_PATH=$fakes \
             XDG_RUNTIME_DIR=$tmp \
             HWLOC_XMLFILE=$top/tests/topologies/rtx-2.hwloc.xml \
-            timeout 60 unshare -m sh -c "$hidden" "$tool" empty.conf 2>/dev/null
+            timeout 300 unshare -m sh -c "$hidden" "$tool" empty.conf 2>/dev/null
     }
     is "hidden GPUs are not kept for others" "$(hide)" 10
 else
@@ -257,7 +257,7 @@ fi
 if [ -e "$fakes/libnvidia-ml.so.1" ] && asked >/dev/null 2>&1; then
     rm -rf driver && mkdir -m 700 driver
     with_driver() {
-        DT_FAKE_NVML=$1 LD_LIBRARY_PATH=$fakes timeout 60 \
+        DT_FAKE_NVML=$1 LD_LIBRARY_PATH=$fakes timeout 300 \
             "$tool" --cached --conf empty.conf --cache "$tmp/driver" 2>&1
     }
     like "a driver that crashes" "$(with_driver crash)" \
@@ -333,17 +333,17 @@ printf '#!/bin/sh\nexit 1\n' >bin/sinfo
 sed -i 's/| sed .*/| sed "\/n0.Gpu=0\/d; \/n1#\/d"/' bin/srun
 like "what is cut short is no answer" "$(cluster -w n0,n1)" \
     '^n\[0-1\] \(2 nodes\): no answer$|^n1 \(1 node\): no answer$'
-printf '#!/bin/sh\nexec sleep 100\n' >bin/srun
+printf '#!/bin/sh\nexec sleep 250\n' >bin/srun
 like "nodes that take too long" "$(cluster -w n0 --timeout 1)" \
     '^n0 \(1 node\): no answer within 1 s$'
 cat >bin/srun <<END
 #!/bin/bash
 trap 'echo ended >"$tmp/ended"; exit' TERM
 echo >"$tmp/started"
-for ((i = 0; i < 300; i++)); do sleep 0.1; done
+for ((i = 0; i < 1200; i++)); do sleep 0.1; done
 END
 PATH=$tmp/bin:$PATH "$tool" -w n0 >/dev/null 2>&1 &
-for ((i = 0; i < 300; i++)); do [ -e started ] && break; sleep 0.1; done
+for ((i = 0; i < 1200; i++)); do [ -e started ] && break; sleep 0.1; done
 kill -TERM $!
 wait $! 2>/dev/null
 is "who is ended ends srun first" "$? $(cat ended)" "143 ended"

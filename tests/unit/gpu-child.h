@@ -83,7 +83,7 @@ run_case(const char *name, void (*run)(void), const char *variables)
             *equal = '\0';
             setenv(v, equal + 1, 1);
         }
-        alarm(60);
+        alarm(300);
         run();
         exit(0); /* with a look for leaks */
     }

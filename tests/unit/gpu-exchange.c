@@ -378,7 +378,7 @@ static void check_refusals(void)
 
 int main(void)
 {
-    alarm(300); /* else a rank that waits does so for ever */
+    alarm(1200); /* else a rank that waits does so for ever */
     for (size_t size = 1; size <= RANKS; size++) {
         check_jobs(size, DT_GPU_SLOT_MIN, 60);
         check_jobs(size, 256 << 10, 30);

@@ -6,7 +6,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/lib/tap.sh"
 build=${DT_BUILD:-$top/build}
 ranks=$build/tests/unit/gpu-node-ranks
-fork() { timeout -k 5 150 "$build/tests/dt-fork" "$@"; }
+fork() { timeout -k 5 620 "$build/tests/dt-fork" "$@"; }
 
 [ -x "$ranks" ] || skip_all "not built: $ranks"
 [ -e "$build/tests/mock/.libs/libcuda.so.1" ] || skip_all "no mock driver"

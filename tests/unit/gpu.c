@@ -372,7 +372,7 @@ static void fork_pair(void)
     exporter = pid != 0;
     talk = ends[exporter];
     close(ends[!exporter]);
-    alarm(60);
+    alarm(300);
 }
 
 static void say(const void *what, size_t len)

@@ -66,7 +66,7 @@ bool munged_start(struct munged *munged)
     }
     if (munged->pid == 0)
         become_munged(munged);
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 12000; i++) {
         if (stat(munged->socket, &st) == 0)
             return true;
         if (waitpid(munged->pid, NULL, WNOHANG) == munged->pid) {

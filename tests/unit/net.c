@@ -18,6 +18,7 @@
 
 #define NODES  4
 #define HEART  30000
+#define LONG   120000 /* ms: nothing here takes so long */
 #define FRAMES 300
 
 static struct munged munged;
@@ -106,7 +107,7 @@ static void close_nodes(void)
  * clock stands still. */
 static bool until(bool (*done)(void))
 {
-    int64_t end = dt_pmix_now() + 20000;
+    int64_t end = dt_pmix_now() + LONG;
     while (!done()) {
         struct pollfd fds[NODES];
         for (size_t i = 0; i < NODES; i++) {
@@ -257,7 +258,7 @@ static pid_t fork_daemon(const char *words)
         nodes[i].net = NULL; /* the parent's */
     open_node(3);
     send_number(3, 0, 0);
-    for (int i = 0; i < 2000 && !nodes[3].gone[0]; i++) {
+    for (int i = 0; i < LONG / 10 && !nodes[3].gone[0]; i++) {
         struct pollfd fd = {dt_net_fd(nodes[3].net), POLLIN, 0};
         dt_net_turn(nodes[3].net, now);
         poll(&fd, 1, 10);
@@ -278,7 +279,7 @@ static void test_killed(void)
        nodes[0].why[3]);
 
     pid = fork_daemon("given up");
-    int64_t end = dt_pmix_now() + 20000;
+    int64_t end = dt_pmix_now() + LONG;
     while (waitpid(pid, &status, WNOHANG) == 0 && dt_pmix_now() < end)
         until(idle);
     ok(WIFEXITED(status) && WEXITSTATUS(status) == 3 &&
@@ -313,7 +314,7 @@ static int connect_to(uint32_t node)
 {
     int fd = dt_net_dial(map.entry[node].ip, map.entry[node].port);
     struct pollfd poll_fd = {fd, POLLOUT, 0};
-    if (fd < 0 || poll(&poll_fd, 1, 10000) != 1)
+    if (fd < 0 || poll(&poll_fd, 1, LONG) != 1)
         abort();
     return fd;
 }
@@ -356,7 +357,7 @@ static pid_t fork_relay(int listener, uint32_t to)
     pid_t pid = fork();
     if (pid != 0)
         return pid;
-    alarm(60);
+    alarm(2 * LONG / 1000);
     int fds[2] = {accept(listener, NULL, NULL), -1};
     fds[1] = connect_to(to);
     for (;;) {
@@ -404,7 +405,7 @@ static void test_close(void)
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
-        dt_net_close(net, 20000);
+        dt_net_close(net, LONG);
         _exit(0);
     }
     nodes[0].net = NULL; /* the child's */

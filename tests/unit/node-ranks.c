@@ -12,7 +12,7 @@
 
 #include "tap.h"
 
-#define TIME 120 /* seconds for one case */
+#define TIME 300 /* seconds for one case */
 
 void node_complain(struct node_rank *r, int line, const char *fmt, ...)
 {

@@ -120,7 +120,7 @@ void board(void)
         /* now that the others wait */
         OK(publish("board", "late", PMIX_RANGE_SESSION, PMIX_PERSIST_SESSION));
     }
-    OK(lookup("board", "late", 20));
+    OK(lookup("board", "late", LONG_S));
     OK(fence_all());
     if (self.rank == 0)
         OK(PMIx_Unpublish(two, NULL, 0)); /* not its own: stays */
@@ -196,13 +196,13 @@ void die_root(void)
     if (self.rank == 0) {
         for (pmix_rank_t r = 1; r < size; r++) {
             snprintf(ready, sizeof(ready), "ready %u", r);
-            OK(lookup(ready, "", 20));
+            OK(lookup(ready, "", LONG_S));
         }
         kill(getppid(), SIGKILL);
         pause();
     }
     OK(PMIx_Lookup_nb(keys_, &info, 1, looked, &done));
-    OK(lookup("key", "before", 20)); /* so the other one has arrived */
+    OK(lookup("key", "before", LONG_S)); /* so the other one has arrived */
     snprintf(ready, sizeof(ready), "ready %u", self.rank);
     /* the server may be gone before it answers */
     publish(ready, "", PMIX_RANGE_SESSION, PMIX_PERSIST_SESSION);
@@ -214,6 +214,6 @@ void die_root(void)
     OK(fence(living, size - 1, false));
     if (self.rank == size - 1)
         OK(publish("key", "after", PMIX_RANGE_SESSION, PMIX_PERSIST_SESSION));
-    OK(lookup("key", "after", 20));
+    OK(lookup("key", "after", LONG_S));
     OK(fence(living, size - 1, false));
 }

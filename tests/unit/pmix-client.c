@@ -57,7 +57,7 @@ int get(pmix_rank_t rank, const char *key, uint32_t *number)
 int fence(const pmix_proc_t *procs, size_t count, bool data)
 {
     pmix_info_t info[2];
-    int seconds = 30;
+    int seconds = LONG_S;
     PMIX_INFO_LOAD(&info[0], PMIX_COLLECT_DATA, &data, PMIX_BOOL);
     PMIX_INFO_LOAD(&info[1], PMIX_TIMEOUT, &seconds, PMIX_INT);
     return PMIx_Fence(procs, count, info, 2);
@@ -71,7 +71,7 @@ int fence_all(void)
 void wait_for(atomic_int *counter, int count)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
-    for (int i = 0; i < 20000 && atomic_load(counter) < count; i++)
+    for (int i = 0; i < LONG_S * 1000 && atomic_load(counter) < count; i++)
         nanosleep(&pause, NULL);
     TRUE(atomic_load(counter) >= count);
 }

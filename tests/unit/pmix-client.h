@@ -12,6 +12,9 @@
 extern pmix_proc_t self, everybody; /* everybody: the wildcard */
 extern uint32_t size;               /* of the job */
 
+/* So many seconds nothing here takes, however busy the machine. */
+#define LONG_S 120
+
 /* Complain if it is not so, and fail in the end. */
 #define OK(call)         check((call), PMIX_SUCCESS, #call, __LINE__)
 #define IS(call, wanted) check((call), (wanted), #call, __LINE__)

@@ -33,7 +33,7 @@
 #include "standin.h"
 
 #define NODES_MAX 16
-#define LIMIT_S   90
+#define LIMIT_S   300
 
 struct step {
     size_t nodes, ranks;

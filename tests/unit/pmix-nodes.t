@@ -15,7 +15,7 @@ tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 export TMPDIR=$tmp DT_NODES_TEST=$tmp
 
 # Arguments: as of pmix-nodes.
-run() { timeout -k 5 100 "$build/pmix-nodes" "$@"; }
+run() { timeout -k 5 320 "$build/pmix-nodes" "$@"; }
 try() { ok "$1" run "${@:2}"; } # NAME ARG...
 ranks=$build/pmix-ranks client=$build/pmix-client
 

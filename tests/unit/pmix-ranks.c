@@ -18,6 +18,8 @@
 
 #include "event.h"
 
+#define LONG_S 120 /* so many seconds nothing here takes */
+
 static pmix_proc_t self, everybody;
 static uint32_t size, life;
 static int wrong;
@@ -120,7 +122,7 @@ static void wait_until(const uint32_t *counter, uint32_t count)
 {
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += 20;
+    end.tv_sec += LONG_S;
     int rc = 0;
     pthread_mutex_lock(&heard.lock);
     while (*counter < count && rc == 0)
@@ -282,13 +284,13 @@ static void absent(void)
     if (self.rank != size - 1)
         IS(PMIx_Fence(&everybody, 1, &info, 1), PMIX_ERR_TIMEOUT);
     else
-        OK(get(0, "given up", 20, &number));
+        OK(get(0, "given up", LONG_S, &number));
     if (self.rank == 0)
         put("given up", 1);
     if (self.rank == size - 1)
         put("seen", 1);
     else
-        OK(get(size - 1, "seen", 20, &number));
+        OK(get(size - 1, "seen", LONG_S, &number));
     /* nobody leaves before all have got what they want */
     OK(PMIx_Connect(&everybody, 1, NULL, 0));
 }
@@ -376,10 +378,10 @@ static void replace(void)
         put(key, 1000 * round + self.rank);
         OK(fence(&everybody, 1, round % 2));
         for (pmix_rank_t r = 0; r < size; r++) {
-            OK(get(r, key, 20, &number));
+            OK(get(r, key, LONG_S, &number));
             TRUE(number == 1000 * round + r);
         }
-        OK(get(1, "node", 20, &node));
+        OK(get(1, "node", LONG_S, &node));
         OK(fence_all());
         if (round == number_given)
             break;

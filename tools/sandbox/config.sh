@@ -105,9 +105,10 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 
 SlurmctldTimeout=10
-SlurmdTimeout=10
+# a busy machine's daemons may be that late
+SlurmdTimeout=60
 MessageTimeout=10
-BatchStartTimeout=10
+BatchStartTimeout=60
 KillWait=3
 InactiveLimit=0
 MinJobAge=600
