@@ -75,6 +75,7 @@ static void shape_exchange(const struct dt_gpu_node *node,
     case DT_COLL_RECV:
         break;
     }
+    x->post = x->way != DT_GPU_SPREAD && row <= node->post;
 }
 
 static struct dt_gpu_exchange exchange_of(const struct dt_gpu_node *node,

@@ -187,6 +187,7 @@ static dt_result_t start_round(struct opening *o, size_t round,
                                    .postscale = 1};
     uint32_t(*shown)[DT_GPU_NODE_NUMBERS] = node->words->shown[round];
     uint32_t ticket;
+    node->post = round % 2 ? DT_GPU_NODE_POST : 0;
     for (size_t r = 0; r < node->size; r++)
         for (size_t i = 0; i < DT_GPU_NODE_NUMBERS; i++)
             shown[r][i] = number(node->rank, r, round, i);
@@ -202,6 +203,7 @@ static void start_test(struct opening *o)
         gpu->ops->stream_create(gpu, o->node->device, &o->stream, &err);
     for (size_t k = 0; rc == DT_SUCCESS && k < DT_GPU_NODE_ROUNDS; k++)
         rc = start_round(o, k, &err);
+    o->node->post = DT_GPU_NODE_POST;
     if (rc != DT_SUCCESS)
         tell(o, &err);
 }

@@ -7,10 +7,16 @@
 
 #include <stdint.h>
 
-/* As DT_GPU_PEERS, DT_GPU_BLOCKS and DT_GPU_FLAGS of gpu.h. */
+/* As DT_GPU_PEERS, DT_GPU_BLOCKS, DT_GPU_FLAGS and DT_GPU_MAIL of gpu.h. */
 #define DT_CUDA_PEERS  16
 #define DT_CUDA_BLOCKS 64
 #define DT_CUDA_FLAGS  65536u
+#define DT_CUDA_MAIL   524288u
+
+/* Bytes of a row that a block posts, and blocks that do: with so few, a thread
+ * has no more than eight words to write, and to read. */
+#define DT_CUDA_LETTER  1024u
+#define DT_CUDA_POSTERS 8
 
 /* Threads of a block, at most: what the kernels are compiled for. */
 #define DT_CUDA_THREADS 512
@@ -113,7 +119,8 @@ struct dt_exchange_args {
     uint32_t rank, size, sources, rows;
     uint32_t divisor; /* of the result; 0: none */
     int32_t op;
-    uint32_t spread;
+    uint32_t spread, post;
+    uint32_t from;              /* bits: the ranks that show something */
     uint8_t who[DT_CUDA_PEERS]; /* the rank of each source */
 };
 

@@ -28,6 +28,7 @@ struct vec {
 
 #define EACH_THREAD(t, block)                                                  \
     for (uint32_t t = threadIdx.x, t##_end = t + 1; t < t##_end; t++)
+#define IN_BLOCK  __shared__ __align__(16) /* one for all threads of it */
 #define UNROLL(n) _Pragma("unroll")
 #define ROLLED    _Pragma("unroll 1") /* the code is large enough */
 
@@ -84,6 +85,19 @@ FN uint32_t count_up(uint32_t *counter)
     return old;
 }
 
+/* A word and its number, in one: who sees the one sees the other. */
+FN void put_word(uint64_t *at, uint64_t word)
+{
+    asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(at), "l"(word));
+}
+
+FN uint64_t see_word(const uint64_t *at)
+{
+    uint64_t word;
+    asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(word) : "l"(at));
+    return word;
+}
+
 FN bool pause_between(uint32_t looks)
 {
     return looks % 64 == 0; /* the host's memory is far away */
@@ -94,6 +108,7 @@ FN bool pause_between(uint32_t looks)
 #include <sched.h>
 
 #define EACH_THREAD(t, block) for (uint32_t t = 0; t < (block).threads; t++)
+#define IN_BLOCK              __attribute__((aligned(16)))
 #define UNROLL(n)
 #define ROLLED
 
@@ -133,6 +148,17 @@ FN uint32_t count_up(uint32_t *counter)
     return __atomic_fetch_add(counter, 1, __ATOMIC_ACQ_REL);
 }
 
+/* In order with the rest, as on a device a kernel is with the next. */
+FN void put_word(uint64_t *at, uint64_t word)
+{
+    __atomic_store_n(at, word, __ATOMIC_RELEASE);
+}
+
+FN uint64_t see_word(const uint64_t *at)
+{
+    return __atomic_load_n(at, __ATOMIC_ACQUIRE);
+}
+
 FN bool pause_between(uint32_t looks)
 {
     (void)looks;
@@ -142,10 +168,11 @@ FN bool pause_between(uint32_t looks)
 
 #endif
 
-/* Wait until the flag has reached this value; false: told to give up. */
+/* Wait until the flag has this value, or the next; false: told to give up. One
+ * further ahead is an old one, from before the numbers came round. */
 FN bool await_flag(const uint32_t *flag, uint32_t value, const uint32_t *abort)
 {
-    for (uint32_t looks = 1; (int32_t)(see_flag(flag) - value) < 0; looks++)
+    for (uint32_t looks = 1; see_flag(flag) - value > 1; looks++)
         if (pause_between(looks) && see_flag(abort))
             return false;
     return true;

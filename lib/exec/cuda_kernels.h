@@ -84,14 +84,17 @@ struct fold {
     uint32_t n;
     uint64_t at, count;
     double scale;
+    bool few; /* hence one by one */
 };
 
 /* The elements before dst and all inputs are aligned; count, if they never
- * are. */
+ * are, or are few. */
 FN uint64_t fold_head(const struct fold *f, size_t size)
 {
     const uintptr_t place = (uintptr_t)f->dst;
     uintptr_t apart = 0;
+    if (f->few)
+        return f->count;
     for (uint32_t k = 0; k < f->n; k++)
         apart |= place ^ (uintptr_t)(f->in[k] + f->at);
     return apart % 16 ? f->count : smaller(head_of(f->dst, size), f->count);
@@ -198,7 +201,7 @@ FOLD(f64, double)
     FN void run_dt_fold_##type(const struct dt_fold_args *a,                   \
                                struct dt_block block)                          \
     {                                                                          \
-        const struct fold f = {a->dst, a->in, a->n, 0, a->count, a->scale};    \
+        struct fold f = {a->dst, a->in, a->n, 0, a->count, a->scale, false};   \
         EACH_THREAD(t, block)                                                  \
         {                                                                      \
             struct lane lane = {(uint64_t)block.index * block.threads + t,     \

@@ -11,8 +11,14 @@
 
 _Static_assert(DT_CUDA_PEERS == DT_GPU_PEERS &&
                    DT_CUDA_BLOCKS == DT_GPU_BLOCKS &&
-                   DT_CUDA_FLAGS == DT_GPU_FLAGS,
+                   DT_CUDA_FLAGS == DT_GPU_FLAGS &&
+                   DT_CUDA_MAIL == DT_GPU_MAIL &&
+                   DT_CUDA_LETTER * DT_CUDA_POSTERS == DT_GPU_POST_MAX,
                "the kernels' sizes are those of gpu.h");
+_Static_assert(DT_CUDA_POSTERS * 2 * DT_CUDA_PEERS * DT_CUDA_LETTER * 2 ==
+                   DT_CUDA_MAIL,
+               "mail is two letters from each rank to each block, which are "
+               "half numbers");
 _Static_assert(sizeof(struct dt_tensors_args) <= 4096,
                "more than a driver takes");
 _Static_assert(DT_KERNEL_dt_fold_f8e5m2 - DT_KERNEL_dt_fold_i8 ==
@@ -261,6 +267,12 @@ static dt_result_t check(const struct dt_gpu_exchange *x, struct dt_error *err)
                             "%zu rows to send, wanted one, or, but for SPREAD, "
                             "one for each of %zu ranks",
                             x->send_rows, x->size);
+    if (x->post && (x->way == DT_GPU_SPREAD ||
+                    x->count > DT_GPU_POST_MAX / dt_dtype_size(x->dtype)))
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "%zu elements cannot be posted, wanted at most %zu "
+                            "bytes, and no SPREAD",
+                            x->count, DT_GPU_POST_MAX);
     if (x->count > SIZE_MAX / 8 / DT_GPU_PEERS / DT_GPU_BLOCKS)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "an exchange of %zu elements is too large",
@@ -290,14 +302,15 @@ static void cut_slot(struct dt_exchange_args *args, size_t elem)
             n--;
         args->room = n * 16;
     }
-    args->step = args->room / elem;
+    args->step = (args->post ? DT_CUDA_LETTER : args->room) / elem;
 }
 
-/* The blocks of a grid; each has the same part, and the last one the rest. */
-static size_t cut_count(struct dt_exchange_args *args, size_t elem, size_t work)
+/* The blocks of a grid, at most so many; each has the same part, and the last
+ * one the rest. */
+static size_t cut_count(struct dt_exchange_args *args, size_t elem,
+                        size_t blocks)
 {
     const size_t unit = 128 / elem; /* a line of the GPU's caches */
-    size_t blocks = at_most(ceiling(work, SHARED), DT_GPU_BLOCKS);
     if (!args->count)
         return 1;
     args->part = ceiling(ceiling(args->count, unit), blocks) * unit;
@@ -341,14 +354,18 @@ dt_result_t dt_cuda_exchange(struct dt_gpu *gpu, int device,
         .rows = (uint32_t)x->send_rows,
         .op = x->op == DT_OP_AVG ? DT_OP_SUM : x->op,
         .spread = x->way == DT_GPU_SPREAD,
+        .post = x->post,
+        .from = x->from,
     };
     name_ranks(&args, x);
     if (x->op == DT_OP_AVG && !place)
         args.divisor = args.size;
     elem = place ? 1 : elem;
-    size_t work = place ? bytes * x->size : bytes;
+    size_t work = place || x->post ? bytes * x->size : bytes;
+    size_t blocks = x->post ? ceiling(bytes, DT_CUDA_LETTER)
+                            : at_most(ceiling(work, SHARED), DT_GPU_BLOCKS);
     cut_slot(&args, elem);
-    size_t blocks = cut_count(&args, elem, work);
+    blocks = cut_count(&args, elem, blocks);
     size_t threads = ceiling(ceiling(work / blocks, 16), 32) * 32;
     threads = at_most(threads < 64 ? 64 : threads, DT_CUDA_THREADS);
     enum dt_kernel kernel =

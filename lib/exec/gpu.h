@@ -71,14 +71,18 @@ struct dt_gpu_tensor {
 };
 
 /* What each rank's shared memory is to an exchange: share_alloc'ed, at least
- * dt_gpu_board_size(slot) bytes, zeroed before the first one. Two slots of
- * slot bytes each, and flags; the layout is the kernels' own. */
+ * dt_gpu_board_size(slot) bytes, zeroed before the first one. Flags, mail, and
+ * two slots of slot bytes each; the layout is the kernels' own. */
 #define DT_GPU_FLAGS    ((size_t)64 << 10)
+#define DT_GPU_MAIL     ((size_t)512 << 10)
 #define DT_GPU_SLOT_MIN ((size_t)16 << 10) /* and a multiple of 16 */
 static inline size_t dt_gpu_board_size(size_t slot)
 {
-    return DT_GPU_FLAGS + 2 * slot;
+    return DT_GPU_FLAGS + DT_GPU_MAIL + 2 * slot;
 }
+
+/* Bytes of the longest row that can be posted. */
+#define DT_GPU_POST_MAX ((size_t)8 << 10)
 
 enum dt_gpu_way {
     /* recv row r, count elements, = the row for me of rank r */
@@ -111,6 +115,11 @@ struct dt_gpu_exchange {
     uint32_t from;
     size_t send_pitch, recv_pitch; /* bytes from row to row; may be 0: a row
                                     * that is the only one, of whatever rank */
+    /* PLACE, REDUCE, short rows: instead of being read where it is shown, what
+     * a rank shows is written to the others' boards, each word beside the
+     * round's number. One trip from GPU to GPU instead of two, for twice the
+     * bytes; the result has the same bits. */
+    bool post;
     dt_dtype_t dtype;
     dt_op_t op;
     /* REDUCE, SPREAD: that of dt_exec_fold. AVG is SUM, rounded to the type as

@@ -54,11 +54,12 @@ static void close_node(struct device *d, struct node *node)
 
 /* Of count F32; rows: one for each rank, instead of one for all. */
 static void exchange(struct device *d, struct node *node, enum dt_gpu_way way,
-                     size_t count, bool rows)
+                     size_t count, bool rows, bool post)
 {
     struct dt_error err;
     struct dt_gpu_exchange x = {
         .way = way,
+        .post = post,
         .rank = d->rank,
         .size = d->size,
         .slot = SLOT,
@@ -92,7 +93,7 @@ static void fill(float *to, size_t count, size_t rank)
 }
 
 static void check_one(struct device *d, struct node *node, enum dt_gpu_way way,
-                      size_t count, bool rows)
+                      size_t count, bool rows, bool post)
 {
     const size_t n = d->size, shown = count * (rows ? n : 1);
     const size_t got = way == DT_GPU_PLACE ? count * n : count;
@@ -109,13 +110,14 @@ static void check_one(struct device *d, struct node *node, enum dt_gpu_way way,
     if (way != DT_GPU_PLACE)
         dt_exec_fold(want, in, n, count, DT_DTYPE_F32, DT_OP_SUM, 1);
     move(d, node->send, all + d->rank * shown, shown * sizeof(float));
-    exchange(d, node, way, count, rows);
+    exchange(d, node, way, count, rows, post);
     finish(d);
     move(d, have, node->recv, got * sizeof(float));
     if (memcmp(want, have, got * sizeof(float)) != 0)
-        fail("%zu processes: way %d of %zu elements, %s: other bits than the "
+        fail("%zu processes: way %d of %zu elements, %s%s: other bits than the "
              "host's",
-             n, (int)way, count, rows ? "a row for each" : "one row");
+             n, (int)way, count, rows ? "a row for each" : "one row",
+             post ? ", posted" : "");
     free(all);
     free(want);
     free(have);
@@ -123,15 +125,19 @@ static void check_one(struct device *d, struct node *node, enum dt_gpu_way way,
 
 void check_exchange(struct device *d)
 {
-    static const size_t counts[] = {1, 1000, 65537, ((size_t)3 << 20) + 5};
+    static const size_t counts[] = {1, 1000, 2048, 65537,
+                                    ((size_t)3 << 20) + 5};
     struct node node = {{NULL}, NULL, 0, NULL, NULL};
     open_node(d, &node, RANKS * ((size_t)13 << 20));
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-        check_one(d, &node, DT_GPU_PLACE, counts[i], false);
-        check_one(d, &node, DT_GPU_PLACE, counts[i], true);
-        check_one(d, &node, DT_GPU_REDUCE, counts[i], false);
-        check_one(d, &node, DT_GPU_REDUCE, counts[i], true);
-        check_one(d, &node, DT_GPU_SPREAD, counts[i], false);
+        const bool few = counts[i] * sizeof(float) <= DT_GPU_POST_MAX;
+        for (int post = 0; post <= few; post++) {
+            check_one(d, &node, DT_GPU_PLACE, counts[i], false, post);
+            check_one(d, &node, DT_GPU_PLACE, counts[i], true, post);
+            check_one(d, &node, DT_GPU_REDUCE, counts[i], false, post);
+            check_one(d, &node, DT_GPU_REDUCE, counts[i], true, post);
+        }
+        check_one(d, &node, DT_GPU_SPREAD, counts[i], false, false);
     }
     close_node(d, &node);
     if (d->rank == 0)
@@ -144,7 +150,8 @@ void check_exchange(struct device *d)
 static void one_short(struct device *d, void *context, size_t variant)
 {
     static const size_t bytes[] = {0, 4, 1024, 8192};
-    exchange(d, context, DT_GPU_REDUCE, bytes[variant] / sizeof(float), false);
+    exchange(d, context, DT_GPU_REDUCE, bytes[variant % 4] / sizeof(float),
+             false, variant >= 4);
 }
 
 static void one_long(struct device *d, void *context, size_t variant)
@@ -154,7 +161,8 @@ static void one_long(struct device *d, void *context, size_t variant)
     const struct dt_gpu_copy copy = {
         .dst = node->recv, .src = node->send, .len = d->bytes, .rows = 1};
     if (variant == 1)
-        exchange(d, node, DT_GPU_SPREAD, d->bytes / sizeof(float), false);
+        exchange(d, node, DT_GPU_SPREAD, d->bytes / sizeof(float), false,
+                 false);
     else if (d->rank == 0)
         need(d->gpu->ops->copy(d->gpu, 0, &copy, d->stream, &err), &err);
 }
@@ -162,14 +170,20 @@ static void one_long(struct device *d, void *context, size_t variant)
 void time_exchange(struct device *d)
 {
     struct node node = {{NULL}, NULL, 0, NULL, NULL};
-    double t[4];
+    double t[VARIANTS];
     open_node(d, &node, d->bytes);
-    measure(d, one_short, &node, 4, t);
+    measure(d, one_short, &node, 8, t);
     row(d, "allreduce in one step, 4 B", t[1] * 1e6, t[0] * 1e6, "us", "");
     row(d, "allreduce in one step, 1 KiB", t[2] * 1e6, t[0] * 1e6, "us",
         "<= 1.3 of an empty round");
     row(d, "allreduce in one step, 8 KiB", t[3] * 1e6, t[0] * 1e6, "us",
         "<= 1.3 of an empty round");
+    row(d, "the same, posted, 4 B", t[5] * 1e6, t[1] * 1e6, "us",
+        "<= 1: not posted");
+    row(d, "the same, posted, 1 KiB", t[6] * 1e6, t[2] * 1e6, "us",
+        "<= 1: not posted");
+    row(d, "the same, posted, 8 KiB", t[7] * 1e6, t[3] * 1e6, "us",
+        "<= 1: not posted");
     measure(d, one_long, &node, 2, t);
     /* per rank: read and write the slot, read a part of all, write the result,
      * read all results, write them */

@@ -84,6 +84,7 @@ void time_launch(struct device *d)
     l.recv = device_memory(d, BYTES);
     l.exchange = (struct dt_gpu_exchange){
         .way = DT_GPU_REDUCE,
+        .post = true,
         .size = 1,
         .slot = SLOT,
         .send = l.send,

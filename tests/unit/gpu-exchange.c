@@ -7,9 +7,10 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "exec/cuda_exchange.h"
 #include "gpu-host.h"
 
-enum { RANKS = 5, PAD = 16 };
+enum { RANKS = 8, PAD = 16 };
 
 /* One exchange, the same on all ranks. */
 struct job {
@@ -24,7 +25,7 @@ struct world {
     uint32_t abort;
     size_t jobs; /* to run */
     uint64_t seed;
-    bool missing; /* the last rank never comes */
+    bool missing, post; /* the last rank never comes; all is posted */
     int started;
 };
 
@@ -54,6 +55,25 @@ static struct world world_of(size_t size, size_t slot)
     return w;
 }
 
+/* All have been in so many rounds, the last 2^31 of them without a SPREAD, and
+ * in their mail is nothing but letters of one. */
+static void grow_old(struct world *w, uint32_t rounds, uint32_t letters)
+{
+    for (size_t i = 0; i < w->size; i++) {
+        struct line *line = w->board[i];
+        for (size_t b = 0; b < DT_GPU_BLOCKS; b++) {
+            for (size_t k = 0; k < DT_GPU_PEERS; k++) {
+                line[b].shown[k] = rounds;
+                line[b].reduced[k] = rounds - (1u << 31) - 77;
+            }
+            line[b].round = line[b].posted = rounds;
+        }
+        uint64_t *word = letter_of(w->board[i], 0, 0, 0);
+        for (size_t k = 0; k < DT_GPU_MAIL / sizeof(*word); k++)
+            word[k] = (uint64_t)letters << 32 | 0x5555;
+    }
+}
+
 static void run_world(struct world *w, struct rank *ranks,
                       void *(*body)(void *), uint32_t stop)
 {
@@ -67,6 +87,10 @@ static void run_world(struct world *w, struct rank *ranks,
     __atomic_store_n(&w->abort, stop, __ATOMIC_RELEASE);
     for (size_t i = 0; i < n; i++)
         pthread_join(ranks[i].thread, NULL);
+}
+
+static void end_world(struct world *w)
+{
     for (size_t i = 0; i < w->size; i++)
         free(w->board[i]);
 }
@@ -123,6 +147,12 @@ static size_t some_count(uint64_t *seed, size_t slot, size_t size)
     }
 }
 
+static size_t some_short_count(uint64_t *seed, size_t elem)
+{
+    const size_t most = DT_GPU_POST_MAX / elem, some[] = {4, 300, most};
+    return below(seed, 4) ? below(seed, some[below(seed, 3)]) : most;
+}
+
 static struct job some_job(const struct world *w, uint64_t *seed)
 {
     struct job job = {.seed = draw(seed), .in_place = below(seed, 3) == 0};
@@ -133,7 +163,9 @@ static struct job some_job(const struct world *w, uint64_t *seed)
     x->size = w->size;
     x->slot = w->slot;
     size_t elem = dt_dtype_size(x->dtype);
-    x->count = some_count(seed, w->slot, elem * w->size);
+    x->post = x->way != DT_GPU_SPREAD && below(seed, 2);
+    x->count = x->post ? some_short_count(seed, elem)
+                       : some_count(seed, w->slot, elem * w->size);
     x->send_rows = x->way != DT_GPU_SPREAD && below(seed, 2) ? x->size : 1;
     x->send_pitch = x->recv_pitch = x->count * elem;
     x->from = (1u << x->size) - 1;
@@ -221,10 +253,11 @@ static void *run_jobs(void *arg)
         bool right = !gets || !memcmp(m.recv - m.recv_off, m.want, m.recv_len);
         if (!right || r->done != i + 1) {
             printf("# rank %zu of %zu, job %zu: way %d, type %d, op %d, %zu "
-                   "elements, %zu rows, from 0x%x%s\n",
+                   "elements, %zu rows, from 0x%x%s%s\n",
                    r->rank, job.x.size, i, job.x.way, job.x.dtype, job.x.op,
                    job.x.count, job.x.send_rows, job.x.from,
-                   job.in_place ? ", in place" : "");
+                   job.in_place ? ", in place" : "",
+                   job.x.post ? ", posted" : "");
             r->wrong++;
         }
         clear(&m, job.x.size);
@@ -232,18 +265,78 @@ static void *run_jobs(void *arg)
     return NULL;
 }
 
-static void check_jobs(size_t size, size_t slot, size_t jobs)
+static size_t wrong_jobs(struct world *w, size_t jobs)
 {
     struct rank ranks[RANKS];
-    struct world w = world_of(size, slot);
     size_t wrong = 0;
-    w.jobs = jobs;
-    w.seed = size * 1000 + slot;
-    run_world(&w, ranks, run_jobs, 0);
-    for (size_t i = 0; i < size; i++)
+    w->jobs = jobs;
+    w->seed = w->size * 1000 + w->slot;
+    run_world(w, ranks, run_jobs, 0);
+    end_world(w);
+    for (size_t i = 0; i < w->size; i++)
         wrong += ranks[i].wrong;
-    ok(!wrong, "%zu exchanges of %zu ranks with slots of %zu bytes", jobs, size,
-       slot);
+    return wrong;
+}
+
+static void check_jobs(size_t size, size_t slot, size_t jobs)
+{
+    struct world w = world_of(size, slot);
+    ok(!wrong_jobs(&w, jobs),
+       "%zu exchanges of %zu ranks with slots of %zu bytes", jobs, size, slot);
+}
+
+/* ---- counts that come to their end ---- */
+
+static void check_wrap(void)
+{
+    struct world w = world_of(3, DT_GPU_SLOT_MIN);
+    grow_old(&w, UINT32_MAX - 10, 3u << 30);
+    ok(!wrong_jobs(&w, 60), "the round after 2^32 - 1 is 0");
+}
+
+static void *post_bytes(void *arg)
+{
+    struct rank *r = arg;
+    struct dt_gpu_exchange x = {
+        .way = DT_GPU_PLACE,
+        .size = r->world->size,
+        .slot = r->world->slot,
+        .post = true,
+        .send = &r->world->seed,
+        .recv = (char[RANKS]){0},
+        .count = 1,
+        .send_rows = 1,
+        .recv_pitch = 1,
+        .from = (1u << r->world->size) - 1,
+        .dtype = DT_DTYPE_U8,
+    };
+    own_part(&x, r);
+    for (size_t i = 0; i < r->world->jobs; i++)
+        dt_cuda_exchange(NULL, 0, &x, NULL, NULL);
+    return NULL;
+}
+
+/* What a count that comes round could take for its own. */
+static size_t old_words(const struct world *w, uint32_t round)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->size; i++)
+        for (uint32_t from = 0; from < w->size; from++)
+            for (size_t k = 0; k < WORDS; k++)
+                n += letter_of(w->board[i], 0, from, 0)[k] >> 32 == round ||
+                     letter_of(w->board[i], 0, from, 1)[k] >> 32 == round;
+    return n;
+}
+
+static void check_old_letters(void)
+{
+    struct rank ranks[RANKS];
+    struct world w = world_of(3, DT_GPU_SLOT_MIN);
+    w.jobs = 2;
+    grow_old(&w, (1u << 30) - 1, 77);
+    run_world(&w, ranks, post_bytes, 0);
+    ok(!old_words(&w, 77), "two rounds of 2^30 write all words of a letter");
+    end_world(&w);
 }
 
 /* ---- the same launch again and again, as a graph does it ---- */
@@ -252,10 +345,12 @@ static void *run_again(void *arg)
 {
     struct rank *r = arg;
     struct world *w = r->world;
-    enum { COUNT = 3000 };
+    enum { COUNT = 2000 };
     float send[COUNT], recv[COUNT];
+    const struct line *line = w->board[r->rank];
     struct dt_gpu_exchange x = {
-        .way = w->seed ? DT_GPU_SPREAD : DT_GPU_REDUCE,
+        .way = (enum dt_gpu_way)w->seed,
+        .post = w->post,
         .size = w->size,
         .slot = w->slot,
         .send = send,
@@ -282,19 +377,22 @@ static void *run_again(void *arg)
             r->wrong += recv[k] != (float)i * all + (float)(k * w->size);
         r->wrong += r->done != 1;
     }
+    r->wrong += (line->posted == w->jobs + 1) != w->post;
+    r->wrong += (line->round == 0) != w->post;
     return NULL;
 }
 
-static void check_again(bool spread)
+static void check_again(enum dt_gpu_way way, bool post, const char *name)
 {
     struct rank ranks[RANKS];
     struct world w = world_of(3, 32 << 10);
     w.jobs = 1000;
-    w.seed = spread;
+    w.seed = way;
+    w.post = post;
     run_world(&w, ranks, run_again, 0);
+    end_world(&w);
     ok(!ranks[0].wrong && !ranks[1].wrong && !ranks[2].wrong,
-       "a launch of %s, run 1000 times, is right each time",
-       spread ? "SPREAD" : "REDUCE");
+       "a launch of %s, run 1000 times, is right each time", name);
 }
 
 /* ---- giving up ---- */
@@ -305,13 +403,14 @@ static void *run_alone(void *arg)
     struct job job = {.seed = 1};
     job.x = (struct dt_gpu_exchange){
         .way = (enum dt_gpu_way)r->world->seed,
+        .post = r->world->post,
         .size = r->world->size,
         .slot = r->world->slot,
-        .count = 5000,
+        .count = 2000,
         .send_rows = 1,
         .from = (1u << r->world->size) - 1,
-        .send_pitch = 20000,
-        .recv_pitch = 20000,
+        .send_pitch = 8000,
+        .recv_pitch = 8000,
         .dtype = DT_DTYPE_F32,
         .scale = 1.0,
         .done_value = 7,
@@ -327,13 +426,15 @@ static void *run_alone(void *arg)
     return NULL;
 }
 
-static void check_abort(enum dt_gpu_way way, const char *name)
+static void check_abort(enum dt_gpu_way way, bool post, const char *name)
 {
     struct rank ranks[RANKS];
     struct world w = world_of(3, 16 << 10);
     w.missing = true;
     w.seed = way;
+    w.post = post;
     run_world(&w, ranks, run_alone, 1);
+    end_world(&w);
     ok(ranks[0].done == 7 && ranks[1].done == 7,
        "%s: who is told to give up does, and says so", name);
 }
@@ -373,7 +474,9 @@ static void check_refusals(void)
     ok(refused(y, &err), "to read a rank that is none is: %s", err.text);
     y = x, y.board[0] = NULL;
     ok(refused(y, &err), "so is a missing board: %s", err.text);
-    free(w.board[0]);
+    y = x, y.post = true, y.count = DT_GPU_POST_MAX + 1;
+    ok(refused(y, &err), "so is a long row that is posted: %s", err.text);
+    end_world(&w);
 }
 
 int main(void)
@@ -383,11 +486,16 @@ int main(void)
         check_jobs(size, DT_GPU_SLOT_MIN, 60);
         check_jobs(size, 256 << 10, 30);
     }
-    check_again(false);
-    check_again(true);
-    check_abort(DT_GPU_PLACE, "PLACE");
-    check_abort(DT_GPU_REDUCE, "REDUCE");
-    check_abort(DT_GPU_SPREAD, "SPREAD");
+    check_wrap();
+    check_old_letters();
+    check_again(DT_GPU_REDUCE, false, "REDUCE");
+    check_again(DT_GPU_SPREAD, false, "SPREAD");
+    check_again(DT_GPU_REDUCE, true, "a posted REDUCE");
+    check_abort(DT_GPU_PLACE, false, "PLACE");
+    check_abort(DT_GPU_REDUCE, false, "REDUCE");
+    check_abort(DT_GPU_SPREAD, false, "SPREAD");
+    check_abort(DT_GPU_PLACE, true, "a posted PLACE");
+    check_abort(DT_GPU_REDUCE, true, "a posted REDUCE");
     check_refusals();
     return tap_done();
 }

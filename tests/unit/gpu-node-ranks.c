@@ -17,6 +17,8 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "coll/gpu_node_part.h"
+#include "exec/cuda_exchange.h"
 
 static int wrong;
 
@@ -67,11 +69,18 @@ static void mode_large(struct bench *b)
     large(b);
 }
 
+/* Every second call is short enough to be posted. */
+#define MANY DT_GPU_NODE_POST /* numbers: four times what can be */
+typedef uint32_t numbers_t[MANY];
+
 static bool start(struct bench *b, size_t i, dt_stream_t stream)
 {
     struct dt_error err = {""};
-    uint32_t ticket, *at = (uint32_t *)(void *)b->area[0] + i;
-    bool ok = dt_gpu_node_start(b->node, &one_number, at, at, stream, &ticket,
+    struct dt_shape shape = one_number;
+    uint32_t ticket;
+    void *at = b->area[0] + i * sizeof(numbers_t);
+    shape.count = i % 2 ? 1 : MANY;
+    bool ok = dt_gpu_node_start(b->node, &shape, at, at, stream, &ticket,
                                 &err) == DT_SUCCESS;
     expect(ok, "start %zu: %s", i, err.text);
     expect(!ok || ticket == dt_gpu_node_last(b->node), "ticket of %zu", i);
@@ -84,12 +93,13 @@ static void mode_streams(struct bench *b)
     enum { N = 60 };
     const struct dt_gpu_ops *ops = b->gpu->ops;
     const uint32_t n = (uint32_t)b->comm->size, r = (uint32_t)b->comm->rank;
-    uint32_t numbers[N];
+    numbers_t *numbers = malloc(N * sizeof(*numbers));
     struct dt_error err = {""};
     dt_stream_t streams[3] = {b->stream, NULL, NULL};
     for (uint32_t i = 0; i < N; i++)
-        numbers[i] = i + 1000 * r;
-    move(b, b->area[0], numbers, sizeof(numbers));
+        for (uint32_t k = 0; k < MANY; k++)
+            numbers[i][k] = i + 1000 * r + k;
+    move(b, b->area[0], numbers, N * sizeof(*numbers));
     for (size_t i = 1; i < 3; i++)
         expect(ops->stream_create(b->gpu, b->device, &streams[i], &err) ==
                    DT_SUCCESS,
@@ -99,11 +109,17 @@ static void mode_streams(struct bench *b)
     for (size_t i = 0; i < 3; i++)
         ops->finish(b->gpu, b->device, streams[i], &err);
     expect(dt_gpu_node_done(b->node, dt_gpu_node_last(b->node)), "not done");
-    move(b, numbers, b->area[0], sizeof(numbers));
+    move(b, numbers, b->area[0], N * sizeof(*numbers));
     for (uint32_t i = 0; i < N; i++)
-        expect(numbers[i] == n * i + 1000 * n * (n - 1) / 2, "number %u", i);
+        for (uint32_t k = 0; k < (i % 2 ? 1 : MANY); k++)
+            expect(numbers[i][k] == n * (i + k) + 1000 * n * (n - 1) / 2,
+                   "call %u, number %u", i, k);
     for (size_t i = 1; i < 3; i++)
         ops->stream_destroy(b->gpu, streams[i]);
+    free(numbers);
+    const struct line *line = b->node->board[b->comm->rank];
+    expect(line->posted == (DT_GPU_NODE_ROUNDS + N) / 2, "%u were posted",
+           line->posted);
 }
 
 /* Nobody is through before all have come. */
@@ -154,28 +170,29 @@ static struct graphs find_graphs(void)
     };
 }
 
-/* Recorded once, run twice, with others between. */
+/* This call recorded once, run twice, with the other one between. */
 static void replay(struct bench *b, const struct graphs *graphs,
-                   dt_stream_t stream)
+                   dt_stream_t stream, size_t i)
 {
     const uint32_t n = (uint32_t)b->comm->size;
     uint32_t number = (uint32_t)b->comm->rank + 1;
     struct dt_error err;
     void *graph = NULL, *exec = NULL;
-    move(b, b->area[0], &number, sizeof(number));
-    start(b, 1, stream);
+    char *at = b->area[0] + i * sizeof(numbers_t);
+    move(b, at, &number, sizeof(number));
+    start(b, 1 - i, stream);
     expect(graphs->begin(stream, 2) == 0, "begin");
-    start(b, 0, stream);
+    start(b, i, stream);
     expect(graphs->end(stream, &graph) == 0 &&
                graphs->instantiate(&exec, graph, 0) == 0,
            "end");
-    for (int i = 0; i < 2; i++) {
-        start(b, 1, stream);
+    for (int k = 0; k < 2; k++) {
+        start(b, 1 - i, stream);
         expect(graphs->launch(exec, stream) == 0, "launch");
     }
     b->gpu->ops->finish(b->gpu, b->device, stream, &err);
     expect(dt_gpu_node_done(b->node, dt_gpu_node_last(b->node)), "not done");
-    move(b, &number, b->area[0], sizeof(number));
+    move(b, &number, at, sizeof(number));
     expect(number == n * n * (n + 1) / 2, "replayed: %u", number);
     graphs->destroy_exec(exec);
     graphs->destroy(graph);
@@ -212,7 +229,8 @@ static void mode_captured(struct bench *b)
     expect(b->gpu->ops->stream_create(b->gpu, b->device, &stream, &err) ==
                DT_SUCCESS,
            "stream");
-    replay(b, &graphs, stream);
+    replay(b, &graphs, stream, 0);
+    replay(b, &graphs, stream, 1);
     refuse(b, &graphs, stream);
     b->gpu->ops->stream_destroy(b->gpu, stream);
 }
@@ -224,6 +242,7 @@ static void mode_kill(struct bench *b)
     if (b->comm->rank == b->comm->size - 1)
         raise(SIGKILL);
     start(b, 0, b->stream);
+    start(b, 1, b->stream);
     dt_result_t rc =
         dt_comm_run(b->comm, &one_number, &(int32_t){1}, &(int32_t){0}, &err);
     expect(rc == DT_ERR_PROC_FAILED, "host: %d", (int)rc);
