@@ -11,6 +11,7 @@
 
 static struct {
     int run, failed;
+    bool wrong; /* the last one failed */
 } tap;
 
 /* Print one result; name is a printf format. Returns cond. */
@@ -31,20 +32,23 @@ ok(bool cond, const char *name, ...)
         va_end(ap);
         putc('\n', stderr);
     }
+    tap.wrong = !cond;
     tap.failed += !cond;
     return cond;
 }
 
-/* Explain a failure, where prove does not hide it: on standard error. */
+/* Explain the last result: of a failure on standard error, where prove does not
+ * hide it. */
 __attribute__((format(printf, 1, 2), unused)) static void diag(const char *fmt,
                                                                ...)
 {
+    FILE *to = tap.wrong ? stderr : stdout;
     va_list ap;
-    fputs("# ", stderr);
+    fputs("# ", to);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    vfprintf(to, fmt, ap);
     va_end(ap);
-    putc('\n', stderr);
+    putc('\n', to);
 }
 
 __attribute__((unused)) static int skip_all(const char *why)
