@@ -98,7 +98,12 @@ static bool judge(struct dt_ucx *ucx)
 void dt_ucx_lose(struct dt_ucx *ucx, const struct dt_tl_req *req,
                  ucs_status_t status)
 {
-    if (status != UCS_OK && status != UCS_ERR_CANCELED)
+    /* unless we are at our end, UCX cancels only what a broken connection had
+     */
+    if (status == UCS_ERR_CANCELED)
+        dt_ucx_doom(ucx, ucx->rank, req->peer + 1, "rank %zu is gone",
+                    req->peer);
+    else if (status != UCS_OK)
         dt_ucx_doom(ucx, ucx->rank, req->peer + 1, "rank %zu is gone: %s",
                     req->peer, ucs_status_string(status));
 }
