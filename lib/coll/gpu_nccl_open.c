@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "coll/gpu_nccl_part.h"
+#include "coll/gpu_vote.h"
 
 /* How long a rank looks at NCCL before it looks at the others, seconds. */
 #define LOOK 5e-3
@@ -24,7 +25,7 @@
 
 /* What a rank tells of a step. */
 struct vote {
-    char why[384]; /* it cannot go on; "": it can */
+    struct dt_gpu_vote base;
     char bus[24];
     int32_t version;
     struct dt_nccl_id id; /* rank 0's */
@@ -44,35 +45,6 @@ static const struct dt_shape sum = {.coll = DT_COLL_ALLREDUCE,
                                     .count = 1,
                                     .prescale = 1,
                                     .postscale = 1};
-
-/* How it went here; the first word counts. */
-static void tell(struct opening *o, const struct dt_error *err)
-{
-    if (!o->mine.why[0])
-        snprintf(o->mine.why, sizeof(o->mine.why), "%.*s",
-                 (int)sizeof(o->mine.why) - 1, err->text);
-}
-
-/* Tell all, and hear of all; *yes: every rank can go on. */
-static dt_result_t vote(struct opening *o, bool *yes, char reason[512],
-                        struct dt_error *err)
-{
-    const struct dt_shape shape = {.coll = DT_COLL_ALLGATHER,
-                                   .dtype = DT_DTYPE_U8,
-                                   .count = sizeof(o->mine),
-                                   .prescale = 1,
-                                   .postscale = 1};
-    dt_result_t rc = dt_comm_run(o->comm, &shape, &o->mine, o->all, err);
-    if (rc != DT_SUCCESS)
-        return rc;
-    *yes = true;
-    for (size_t r = 0; *yes && r < o->comm->size; r++)
-        if (o->all[r].why[0]) {
-            *yes = false;
-            snprintf(reason, 512, "rank %zu: %s", r, o->all[r].why);
-        }
-    return DT_SUCCESS;
-}
 
 /* ---- 1 ---- */
 
@@ -97,7 +69,7 @@ static void find(struct opening *o)
                            nccl->api.ncclGetUniqueId(&o->mine.id), "make an id",
                            &err);
     if (rc != DT_SUCCESS)
-        tell(o, &err);
+        dt_gpu_object(&o->mine.base, &err);
 }
 
 static bool same_gpu(const struct opening *o, size_t a, size_t b)
@@ -144,7 +116,7 @@ static enum look said(struct opening *o, int code, const char *doing)
         return GOING;
     if (dt_nccl_error(&nccl->api, nccl->comm, code, doing, &err) == DT_SUCCESS)
         return DONE;
-    tell(o, &err);
+    dt_gpu_object(&o->mine.base, &err);
     return FAILED;
 }
 
@@ -154,7 +126,7 @@ static enum look look_for(struct opening *o,
 {
     struct timespec began;
     struct dt_error err;
-    enum look mine = o->mine.why[0] ? FAILED : look(o);
+    enum look mine = o->mine.base.why[0] ? FAILED : look(o);
     clock_gettime(CLOCK_MONOTONIC, &began);
     while (mine == GOING && dt_nccl_since(&began) < LOOK) {
         dt_nccl_nap(NAP);
@@ -167,7 +139,7 @@ static enum look look_for(struct opening *o,
                  "NCCL: it has not connected the ranks within %ld s: "
                  "NCCL_DEBUG=INFO tells more",
                  o->nccl->world->timeout);
-    tell(o, &err);
+    dt_gpu_object(&o->mine.base, &err);
     return FAILED;
 }
 
@@ -207,7 +179,7 @@ static dt_result_t begin(struct opening *o, struct dt_error *err)
     struct dt_gpu_scope scope;
     if (nccl->gpu->ops->enter(nccl->gpu, nccl->device, &scope, &why) !=
         DT_SUCCESS) {
-        tell(o, &why);
+        dt_gpu_object(&o->mine.base, &why);
     } else {
         int code = nccl->api.ncclCommInitRankConfig(
             &nccl->comm, (int)nccl->size, o->all[0].id, (int)nccl->rank,
@@ -227,7 +199,7 @@ static enum look added(struct opening *o)
     enum look handed = said(o, dt_nccl_poll(nccl), "add numbers");
     if (handed == DONE && !o->signed_off) {
         if (dt_nccl_sign(nccl, o->stream, &err) != DT_SUCCESS) {
-            tell(o, &err);
+            dt_gpu_object(&o->mine.base, &err);
             return FAILED;
         }
         o->signed_off = true;
@@ -247,7 +219,7 @@ static dt_result_t add(struct opening *o, struct dt_error *err)
     added_up[0] = (int32_t)nccl->rank + 1;
     if (nccl->gpu->ops->enter(nccl->gpu, nccl->device, &scope, &why) !=
         DT_SUCCESS) {
-        tell(o, &why);
+        dt_gpu_object(&o->mine.base, &why);
     } else {
         int code =
             dt_nccl_put(nccl, &sum, &added_up[0], &added_up[1], o->stream);
@@ -255,13 +227,13 @@ static dt_result_t add(struct opening *o, struct dt_error *err)
         said(o, code, "add numbers");
     }
     dt_result_t rc = together(o, added, err);
-    if (rc == DT_SUCCESS && !o->mine.why[0] &&
+    if (rc == DT_SUCCESS && !o->mine.base.why[0] &&
         dt_gpu_nccl_done(nccl, nccl->last) && added_up[1] != n * (n + 1) / 2) {
         dt_error_set(&why, DT_ERR_UNSUPPORTED,
                      "NCCL: it adds 1 to %d and gets %d: NCCL_DEBUG=INFO tells "
                      "more",
                      n, added_up[1]);
-        tell(o, &why);
+        dt_gpu_object(&o->mine.base, &why);
     }
     return rc;
 }
@@ -296,12 +268,14 @@ static dt_result_t run(struct opening *o, bool *yes, char reason[512],
     static dt_result_t (*const steps[])(struct opening *,
                                         struct dt_error *) = {begin, add};
     find(o);
-    dt_result_t rc = vote(o, yes, reason, err);
+    dt_result_t rc = dt_gpu_vote(o->comm, &o->mine.base, o->all,
+                                 sizeof(o->mine), yes, reason, err);
     *yes = rc == DT_SUCCESS && *yes && fit(o, reason);
     for (size_t i = 0; i < 2 && rc == DT_SUCCESS && *yes; i++) {
         rc = steps[i](o, err);
         if (rc == DT_SUCCESS)
-            rc = vote(o, yes, reason, err);
+            rc = dt_gpu_vote(o->comm, &o->mine.base, o->all, sizeof(o->mine),
+                             yes, reason, err);
     }
     return rc;
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "coll/gpu_node_part.h"
+#include "coll/gpu_vote.h"
 
 /* The first kernel of a process may have to be loaded, and the ranks may share
  * one GPU. */
@@ -24,7 +25,7 @@
 
 /* What a rank tells of a step. */
 struct vote {
-    char why[384]; /* it cannot go on; "": it can */
+    struct dt_gpu_vote base;
     char bus[24];
     struct dt_gpu_handle handle;
 };
@@ -36,34 +37,6 @@ struct opening {
     struct vote mine, all[DT_GPU_PEERS];
 };
 
-/* How it went here. */
-static void tell(struct opening *o, const struct dt_error *err)
-{
-    snprintf(o->mine.why, sizeof(o->mine.why), "%.*s",
-             (int)sizeof(o->mine.why) - 1, err->text);
-}
-
-/* Tell all, and hear of all; *yes: every rank can go on. */
-static dt_result_t vote(struct opening *o, bool *yes, char reason[512],
-                        struct dt_error *err)
-{
-    const struct dt_shape shape = {.coll = DT_COLL_ALLGATHER,
-                                   .dtype = DT_DTYPE_U8,
-                                   .count = sizeof(o->mine),
-                                   .prescale = 1,
-                                   .postscale = 1};
-    dt_result_t rc = dt_comm_run(o->comm, &shape, &o->mine, o->all, err);
-    if (rc != DT_SUCCESS)
-        return rc;
-    *yes = true;
-    for (size_t r = 0; *yes && r < o->comm->size; r++)
-        if (o->all[r].why[0]) {
-            *yes = false;
-            snprintf(reason, 512, "rank %zu: %s", r, o->all[r].why);
-        }
-    return DT_SUCCESS;
-}
-
 /* ---- 1 ---- */
 
 static void make_board(struct opening *o, struct dt_gpu *gpu, int device)
@@ -73,7 +46,7 @@ static void make_board(struct opening *o, struct dt_gpu *gpu, int device)
     void *words = NULL;
     struct dt_gpu_node *node = calloc(1, sizeof(*node));
     if (!node) {
-        tell(o, &err);
+        dt_gpu_object(&o->mine.base, &err);
         return;
     }
     o->node = node;
@@ -91,7 +64,7 @@ static void make_board(struct opening *o, struct dt_gpu *gpu, int device)
                               &node->board[node->rank], &o->mine.handle, &err);
     }
     if (rc != DT_SUCCESS)
-        tell(o, &err);
+        dt_gpu_object(&o->mine.base, &err);
 }
 
 /* ---- 2 ---- */
@@ -161,7 +134,7 @@ static void import_boards(struct opening *o)
                              r, o->all[r].bus, err.text);
         }
         if (rc != DT_SUCCESS) {
-            tell(o, &why);
+            dt_gpu_object(&o->mine.base, &why);
             return;
         }
     }
@@ -205,7 +178,7 @@ static void start_test(struct opening *o)
         rc = start_round(o, k, &err);
     o->node->post = DT_GPU_NODE_POST;
     if (rc != DT_SUCCESS)
-        tell(o, &err);
+        dt_gpu_object(&o->mine.base, &err);
 }
 
 /* ---- 4 ---- */
@@ -237,7 +210,7 @@ static void end_test(struct opening *o)
                      "it reads other numbers from the GPU of rank %zu than "
                      "that one wrote",
                      r);
-    tell(o, &err);
+    dt_gpu_object(&o->mine.base, &err);
 }
 
 /* ---- all ---- */
@@ -257,7 +230,8 @@ static void undo(struct opening *o, bool together)
     if (o->stream && !node->stuck)
         node->gpu->ops->stream_destroy(node->gpu, o->stream);
     if (together)
-        vote(o, &yes, reason, NULL);
+        dt_gpu_vote(o->comm, &o->mine.base, o->all, sizeof(o->mine), &yes,
+                    reason, NULL);
     dt_gpu_node_close(node);
 }
 
@@ -283,12 +257,14 @@ dt_result_t dt_gpu_node_open(struct dt_comm *comm, struct dt_gpu *gpu,
         return DT_SUCCESS;
     }
     make_board(&o, gpu, device);
-    dt_result_t rc = vote(&o, &yes, reason, err);
+    dt_result_t rc = dt_gpu_vote(o.comm, &o.mine.base, o.all, sizeof(o.mine),
+                                 &yes, reason, err);
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         if (rc != DT_SUCCESS || !yes)
             break;
         steps[i](&o);
-        rc = vote(&o, &yes, reason, err);
+        rc = dt_gpu_vote(o.comm, &o.mine.base, o.all, sizeof(o.mine), &yes,
+                         reason, err);
     }
     if (rc != DT_SUCCESS || !yes) {
         undo(&o, rc == DT_SUCCESS);

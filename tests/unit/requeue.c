@@ -4,6 +4,7 @@
 #include "counts.h"
 #include "decide.h"
 #include "note.h"
+#include "slurm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,6 +218,17 @@ static void test_note(void)
        "caps");
 }
 
+/* ---- the start ---- */
+
+static void test_start(void)
+{
+    char soon[START_ITEM], later[START_ITEM];
+    slurm_start(0, soon);
+    slurm_start(30, later);
+    ok(!strcmp(soon, "StartTime=now+2"), "not in the second of the end");
+    ok(!strcmp(later, "StartTime=now+30"), "after the delay");
+}
+
 int main(void)
 {
     test_decide();
@@ -224,5 +236,6 @@ int main(void)
     test_delay();
     test_counts();
     test_note();
+    test_start();
     return tap_done();
 }
