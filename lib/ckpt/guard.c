@@ -388,20 +388,25 @@ void dt_guard_release(struct dt_guard *guard)
 
 /* ---- a directory of one's own ---- */
 
+static dt_result_t no_directory(const char *what, const char *name,
+                                struct dt_error *err)
+{
+    int why = errno;
+    return dt_error_set(
+        err, why == ENOENT ? DT_ERR_NOT_FOUND : dt_file_result(why),
+        "cannot %s the directory %s: %s", what, name, strerror(why));
+}
+
 dt_result_t dt_guard_private(int dirfd, const char *name, int *fd,
                              struct dt_error *err)
 {
     struct stat st;
     if (mkdirat(dirfd, name, 0700) && errno != EEXIST)
-        return dt_error_set(err, dt_file_result(errno),
-                            "cannot make the directory %s: %s", name,
-                            strerror(errno));
+        return no_directory("make", name, err);
     int dir =
         openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0 && errno != ELOOP && errno != ENOTDIR && errno != EACCES)
-        return dt_error_set(err, dt_file_result(errno),
-                            "cannot open the directory %s: %s", name,
-                            strerror(errno));
+        return no_directory("open", name, err);
     if (dir >= 0 && fstat(dir, &st) == 0 && st.st_uid == geteuid() &&
         (st.st_mode & 077) == 0) {
         *fd = dir;

@@ -41,8 +41,8 @@ void dt_guard_release(struct dt_guard *guard);
 
 /* Open the directory name in dirfd, which others may write in, as one that is
  * this user's alone (mode 0700), after making it if it is not there. Errors:
- * INVALID_ARG if it is a link, another user's, or open to others; IO,
- * NO_SPACE. */
+ * INVALID_ARG if it is a link, another user's, or open to others; NOT_FOUND if
+ * it, or dirfd, was removed at the same moment; IO, NO_SPACE. */
 dt_result_t dt_guard_private(int dirfd, const char *name, int *fd,
                              struct dt_error *err);
 

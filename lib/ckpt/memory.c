@@ -24,6 +24,7 @@
 #define LOCK_NAME "lock"
 #define DAY       86400
 #define DEPTH     3 /* directories of our own below SHM */
+#define TRIES     1000
 
 /* ---- the name ---- */
 
@@ -71,9 +72,10 @@ char *dt_memory_path(const char *run_id, const char *dir)
 
 /* ---- opening ---- */
 
-/* Walk down to path; make: what is not there. */
-static dt_result_t walk(const char *path, bool make, int *result,
-                        struct dt_error *err)
+/* Walk down to path; make: what is not there. NOT_FOUND: somebody who was
+ * through removed a part of it on the way. */
+static dt_result_t walk_once(const char *path, bool make, int *result,
+                             struct dt_error *err)
 {
     dt_result_t rc = DT_SUCCESS;
     char *name = strdup(path + strlen(SHM "/")), *at = name;
@@ -103,6 +105,15 @@ static dt_result_t walk(const char *path, bool make, int *result,
         close(fd);
 free_name:
     free(name);
+    return rc;
+}
+
+static dt_result_t walk(const char *path, bool make, int *fd,
+                        struct dt_error *err)
+{
+    dt_result_t rc = DT_ERR_NOT_FOUND;
+    for (int i = 0; rc == DT_ERR_NOT_FOUND && i < TRIES; i++)
+        rc = walk_once(path, make, fd, err);
     return rc;
 }
 

@@ -47,6 +47,6 @@ is "at the end nothing but checkpoints is there" \
     "$(find "$tmp/$way" -mindepth 1 -maxdepth 1 ! -name 'step-*')" ""
 done
 is "and nothing in the memory of the node" \
-    "$(find /dev/shm/slurm-dt-"$(id -u)" -name "$DT_RUN_ID" 2>&1)" ""
+    "$(ls -d "/dev/shm/slurm-dt-$(id -u)/$DT_RUN_ID" 2>/dev/null)" ""
 
 done_testing
