@@ -27,6 +27,30 @@ libs=$(pkg-config --cflags --libs hwloc expat pmix jansson libxxhash) ||
     skip_all "no development files of hwloc, expat, PMIx, jansson and xxHash"
 read -ra libs <<<"$libs"
 
+running=0
+beside() # COMMAND...; in the background, two at once; fails if another did
+{
+    local rc=0
+    if [ "$running" -eq 2 ]; then
+        wait -n
+        rc=$?
+        running=1
+    fi
+    "$@" &
+    running=$((running + 1))
+    return "$rc"
+}
+
+all_done() # fails if one of them did
+{
+    local rc=0
+    while [ "$running" -gt 0 ]; do
+        wait -n || rc=1
+        running=$((running - 1))
+    done
+    return "$rc"
+}
+
 build() # compiles all sources once, then each target with what it needs
 {
     local source object target main
@@ -37,16 +61,19 @@ build() # compiles all sources once, then each target with what it needs
         "$top"/lib/ckpt/{manifest_file,part,safetensors,slice,tensor}.c; do
         [ "${source##*/}" != auth.c ] || continue # munge is a stub
         object=$(basename "$(dirname "$source")")-$(basename "$source" .c).o
-        clang "${flags[@]}" "${libs[@]}" -Wno-unused-command-line-argument \
+        beside clang "${flags[@]}" "${libs[@]}" \
+            -Wno-unused-command-line-argument \
             -c -o "$tmp/obj/$object" "$source" || return
     done
+    all_done || return
     ar rc "$tmp/all.a" "$tmp"/obj/*.o || return
     for target in "${targets[@]}"; do
         main=$top/tests/fuzz/$target.c
         [ -e "$main" ] || main=$top/tests/fuzz/read.c # a format of topologies
-        clang "${flags[@]}" -fsanitize=fuzzer -DFORMAT="$target" \
+        beside clang "${flags[@]}" -fsanitize=fuzzer -DFORMAT="$target" \
             -o "$tmp/$target" "$main" "$tmp/all.a" "${libs[@]}" || return
     done
+    all_done
 }
 
 bytes() # HEX...
@@ -252,14 +279,11 @@ if ! build >"$tmp/build.log" 2>&1; then
     done_testing
     exit
 fi
-running=0
 for target in "${targets[@]}"; do
     corpus "$target"
-    [ "$running" -lt 2 ] || wait -n # two at once
-    fuzz "$target" &
-    running=$((running + 1))
+    beside fuzz "$target"
 done
-wait
+all_done
 for target in "${targets[@]}"; do
     report "$target"
 done
