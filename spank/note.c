@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/file.h"
 
 enum { NOTICE_SIZE = 4096 };
 
@@ -54,16 +55,8 @@ bool dt_note_path(const char *job, const char *node, char path[DT_NOTE_PATH])
 
 int dt_note_open(const char *path, bool make)
 {
-    struct stat st;
-    int flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    int fd = open(path, flags | (make ? O_CREAT : 0), 0600);
-    if (fd < 0)
-        return -1;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
-        st.st_uid == geteuid())
-        return fd;
-    close(fd);
-    return -1;
+    return dt_file_open_own(AT_FDCWD, path,
+                            O_WRONLY | O_APPEND | (make ? O_CREAT : 0));
 }
 
 void dt_note_write(int fd, const char *line)

@@ -56,10 +56,9 @@ int dt_file_sync(int fd)
     return rc;
 }
 
-int dt_file_open(int dirfd, const char *name, size_t *size)
+static int open_regular(int dirfd, const char *name, int flags, size_t *size)
 {
-    int fd =
-        openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = openat(dirfd, name, flags | O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return -1;
     struct stat st;
@@ -71,6 +70,31 @@ int dt_file_open(int dirfd, const char *name, size_t *size)
     }
     *size = (size_t)st.st_size;
     return fd;
+}
+
+int dt_file_open(int dirfd, const char *name, size_t *size)
+{
+    return open_regular(dirfd, name, O_NOFOLLOW, size);
+}
+
+int dt_file_open_any(int dirfd, const char *name, size_t *size)
+{
+    return open_regular(dirfd, name, 0, size);
+}
+
+int dt_file_open_own(int dirfd, const char *name, int flags)
+{
+    struct stat st;
+    int fd =
+        openat(dirfd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+        st.st_uid == geteuid())
+        return fd;
+    close(fd);
+    errno = EPERM;
+    return -1;
 }
 
 /* mkdir; the new entry is only safe once its parent is synced. */

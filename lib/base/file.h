@@ -24,6 +24,14 @@ int dt_file_sync(int fd);
  * blocks, whatever is there: EINVAL if it is not a regular file. */
 int dt_file_open(int dirfd, const char *name, size_t *size);
 
+/* The same, but links are followed: for what a user has named. */
+int dt_file_open_any(int dirfd, const char *name, size_t *size);
+
+/* Open a regular file of the effective user that has no other name, and is no
+ * link. With O_CREAT it is made, mode 0600. Never blocks: EPERM if it is
+ * another user's or another kind. */
+int dt_file_open_own(int dirfd, const char *name, int flags);
+
 /* Create the directory path and its missing parents, each on disk. That path
  * exists already as something else is left to the caller to find. */
 int dt_file_make_dirs(const char *path);

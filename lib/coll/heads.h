@@ -7,6 +7,7 @@
 #define DT_COLL_HEADS_H
 
 #include "coll/algorithm.h"
+#include "coll/rail.h"
 
 struct dt_heads {
     const struct dt_layout *layout;
@@ -60,6 +61,18 @@ static inline size_t dt_heads_end(const struct dt_heads *heads, size_t place)
 {
     size_t end = place ? place + (place & -place) : heads->n;
     return end < heads->n ? end : heads->n;
+}
+
+/* Of all ranks' blocks to or from the root, up or down that tree. */
+static inline double dt_heads_cost(const struct dt_plan *plan)
+{
+    const struct dt_tune *tune = plan->tune;
+    const struct dt_heads heads = dt_heads(plan);
+    double bytes = (double)plan->layout->size * (double)heads.block;
+    double steps = (double)dt_log_two(2 * heads.n - 1);
+    return tune->node_latency + steps * (tune->net_latency + 3 * tune->task) +
+           bytes * (2 * tune->net_byte + 2 * tune->node_byte) +
+           (double)plan->layout->size * tune->task;
 }
 
 #endif

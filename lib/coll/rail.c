@@ -66,39 +66,34 @@ static size_t all(const struct dt_rail *r, size_t first)
     return sched->ntasks == first + 1 ? first : dt_sched_join(sched, first);
 }
 
-static size_t send(const struct dt_rail *r, size_t node, struct dt_part part,
-                   size_t after)
+static size_t
+move(const struct dt_rail *r, size_t node, struct dt_part part, size_t after,
+     size_t (*add_task)(struct dt_sched *, size_t, struct dt_ref, size_t))
 {
     struct dt_sched *sched = r->plan->sched;
     size_t first = sched->ntasks;
     for (size_t i = 0; i < r->nextents; i++) {
         const struct dt_extent *e = &r->extents[i];
         struct dt_part both = common(e, part);
-        size_t task =
-            dt_sched_send(sched, peer(r, node), place(r, e, both.first),
-                          both.count * r->elem);
+        size_t task = add_task(sched, peer(r, node), place(r, e, both.first),
+                               both.count * r->elem);
         dt_sched_after(sched, task, e->ready);
         dt_sched_after(sched, task, after);
     }
     return all(r, first);
 }
 
+static size_t send(const struct dt_rail *r, size_t node, struct dt_part part,
+                   size_t after)
+{
+    return move(r, node, part, after, dt_sched_send);
+}
+
 /* Receive over what is there. */
 static size_t receive(const struct dt_rail *r, size_t node, struct dt_part part,
                       size_t after)
 {
-    struct dt_sched *sched = r->plan->sched;
-    size_t first = sched->ntasks;
-    for (size_t i = 0; i < r->nextents; i++) {
-        const struct dt_extent *e = &r->extents[i];
-        struct dt_part both = common(e, part);
-        size_t task =
-            dt_sched_recv(sched, peer(r, node), place(r, e, both.first),
-                          both.count * r->elem);
-        dt_sched_after(sched, task, e->ready);
-        dt_sched_after(sched, task, after);
-    }
-    return all(r, first);
+    return move(r, node, part, after, dt_sched_recv);
 }
 
 /* Receive to element relay of the scratch space, and add. */

@@ -13,7 +13,6 @@
 
 #include "coll/cut.h"
 #include "coll/heads.h"
-#include "coll/rail.h"
 #include "coll/tree.h"
 
 #define WINDOW 16 /* sends of the root at once */
@@ -164,17 +163,6 @@ static void build_direct(const struct dt_plan *plan)
 
 /* ---- costs ---- */
 
-static double cost_tree(const struct dt_plan *plan)
-{
-    const struct dt_tune *tune = plan->tune;
-    const struct dt_heads heads = dt_heads(plan);
-    double bytes = (double)plan->layout->size * (double)heads.block;
-    double steps = (double)dt_log_two(2 * heads.n - 1);
-    return tune->node_latency + steps * (tune->net_latency + 3 * tune->task) +
-           bytes * (2 * tune->net_byte + 2 * tune->node_byte) +
-           (double)plan->layout->size * tune->task;
-}
-
 static double cost_direct(const struct dt_plan *plan)
 {
     const struct dt_tune *tune = plan->tune;
@@ -187,7 +175,7 @@ static double cost_direct(const struct dt_plan *plan)
 }
 
 const struct dt_algorithm dt_scatter_table[] = {
-    {"tree", cost_tree, build_tree},
+    {"tree", dt_heads_cost, build_tree},
     {"direct", cost_direct, build_direct},
     {NULL, NULL, NULL},
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* sim_event.h - what sim.c (time and messages) and sim_board.c (boards) of the
- * simulator share. */
+/* sim_event.h - what sim.c (messages), sim_event.c (time) and sim_board.c
+ * (boards) of the simulator share. */
 #ifndef DT_TL_SIM_EVENT_H
 #define DT_TL_SIM_EVENT_H
 
@@ -52,6 +52,9 @@ struct sim_rank {
 
 /* Have it happen after delay; its time and order are set here. */
 void dt_sim_later(struct dt_sim *sim, double delay, struct sim_event event);
+
+/* Take out the event that is next; there is one. */
+struct sim_event dt_sim_pop(struct dt_sim *sim);
 
 /* How long len bytes take from one rank to another, this time. */
 double dt_sim_delay(struct dt_sim *sim, size_t from, size_t to, size_t len);

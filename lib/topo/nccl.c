@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "topo/link.h"
+#include "topo/nccl_attribute.h"
 #include "topo/pci.h"
-#include "topo/xml.h"
 
 enum {
     MAX_FUNCTIONS = DT_PCI_MAX_BRIDGES + DT_TOPO_MAX_DEVICES,
@@ -72,61 +72,6 @@ static dt_result_t bad(const struct reader *r,
                         element->line, element->name, key, value, expected);
 }
 
-/* ---- attributes ---- */
-
-/* A whole decimal number; false if it is none, or not there. */
-static bool number(const struct dt_xml_element *element, const char *key,
-                   long min, long max, long *value)
-{
-    const char *text = dt_xml_attribute(element, key);
-    char *end = NULL;
-    long parsed = text ? strtol(text, &end, 10) : 0;
-    if (!text || end == text || *end || parsed < min || parsed > max)
-        return false;
-    *value = parsed;
-    return true;
-}
-
-/* Hexadecimal, 0 if it is not there; *digits is how many were written. */
-static uint32_t hex(const struct dt_xml_element *element, const char *key,
-                    size_t *digits)
-{
-    const char *text = dt_xml_attribute(element, key);
-    if (text && text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
-        text += 2;
-    *digits = text ? strspn(text, "0123456789abcdefABCDEF") : 0;
-    return *digits ? (uint32_t)strtoul(text, NULL, 16) : 0;
-}
-
-/* Class and subclass: 0x0302 of "0x030200". */
-static uint32_t class_of(const struct dt_xml_element *element, const char *key)
-{
-    size_t digits;
-    uint32_t class = hex(element, key, &digits);
-    return digits > 4 ? class >> 8 : class;
-}
-
-/* Words of 32 bits, the highest first: "0003ff,f0003fff". */
-static bool parse_mask(const char *text, dt_cpuset_t *cpus)
-{
-    size_t nwords = 1;
-    for (const char *at = text; *at; at++)
-        nwords += *at == ',';
-    memset(cpus, 0, sizeof(*cpus));
-    for (const char *at = text; nwords-- > 0; at++) {
-        size_t digits = strspn(at, "0123456789abcdefABCDEF");
-        if (!digits || digits > 8 || (at[digits] && at[digits] != ','))
-            return false;
-        uint64_t word = strtoul(at, NULL, 16);
-        if (word && nwords >= DT_TOPO_MAX_CPUS / 32)
-            return false;
-        if (word)
-            cpus->word[nwords / 2] |= word << (nwords % 2 ? 32 : 0);
-        at += digits;
-    }
-    return true;
-}
-
 /* ---- elements ---- */
 
 static dt_result_t start_cpu(struct reader *r,
@@ -143,12 +88,12 @@ static dt_result_t start_cpu(struct reader *r,
     }
 
     const char *mask = dt_xml_attribute(element, "affinity");
-    if (!parse_mask(mask && *mask ? mask : "0", &r->cpus))
+    if (!dt_nccl_mask(mask && *mask ? mask : "0", &r->cpus))
         return bad(r, element, "affinity",
                    "hexadecimal words of 32 bits, as in 00000000,00ffffff");
     r->numa = -1;
     long id;
-    if (!number(element, "numaid", -1, INT32_MAX, &id))
+    if (!dt_nccl_number(element, "numaid", -1, INT32_MAX, &id))
         return bad(r, element, "numaid", "the number of a NUMA node, or -1");
     if (id < 0)
         return DT_SUCCESS;
@@ -174,9 +119,9 @@ static dt_result_t start_pci(struct reader *r,
     struct function *f = &r->function[r->nfunctions];
     *f = (struct function){
         .line = element->line,
-        .class = class_of(element, "class"),
-        .vendor = hex(element, "vendor", &digits),
-        .device = hex(element, "device", &digits),
+        .class = dt_nccl_class(element, "class"),
+        .vendor = dt_nccl_hex(element, "vendor", &digits),
+        .device = dt_nccl_hex(element, "device", &digits),
         .parent = r->pci,
         .numa = r->numa,
         .bridge = -1,
@@ -243,13 +188,13 @@ static dt_result_t start_link(struct reader *r,
         return bad(r, element, "target", "a bus id");
     long count = 1;
     if (dt_xml_attribute(element, "count") &&
-        !number(element, "count", 0, UINT16_MAX, &count))
+        !dt_nccl_number(element, "count", 0, UINT16_MAX, &count))
         return bad(r, element, "count", "a number of links");
     /* 0x068000 is an NVSwitch, 0x068001 a POWER CPU; and a GPU that the file
      * leaves out is no switch */
     const char *class = dt_xml_attribute(element, "tclass");
-    bool to_switch =
-        class_of(element, "tclass") == 0x0680 && strcmp(class, "0x068001") != 0;
+    bool to_switch = dt_nccl_class(element, "tclass") == 0x0680 &&
+                     strcmp(class, "0x068001") != 0;
     uint8_t gpu = (uint8_t)(r->topo->ngpus - 1);
     if (strcmp(element->name, "xgmi") == 0)
         r->topo->gpu[gpu].vendor = DT_VENDOR_AMD;
@@ -309,9 +254,9 @@ static dt_result_t start_net(struct reader *r,
     nic->type = type_by_name(text);
     nic->numa = (int16_t)r->numa;
     long value;
-    if (number(element, "speed", 0, INT32_MAX, &value)) /* Mbit/s */
+    if (dt_nccl_number(element, "speed", 0, INT32_MAX, &value)) /* Mbit/s */
         nic->gbps = (uint32_t)(value / 1000);
-    if (number(element, "port", 0, INT16_MAX, &value))
+    if (dt_nccl_number(element, "port", 0, INT16_MAX, &value))
         nic->port = (int16_t)value;
     return DT_SUCCESS;
 }

@@ -4,23 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/sources.h"
-#include "topo/words.h"
+#include "topo/text.h"
 
-/* Links= and Paths= wait until all devices are known. */
-struct pending {
-    size_t line;
-    char *links, *paths; /* NULL: not given */
-};
-
-struct reader {
-    struct dt_words words;
-    bool headed; /* DtTopology= was seen */
-    dt_topo_t *topo;
-    struct pending gpu[DT_TOPO_MAX_GPUS], nic[DT_TOPO_MAX_NICS];
-};
-
-static dt_result_t bus_id(const struct reader *r, const struct dt_word *word,
+static dt_result_t bus_id(const struct dt_text *r, const struct dt_word *word,
                           char bus[24])
 {
     if (!dt_topo_bus(word->value, bus))
@@ -29,8 +15,8 @@ static dt_result_t bus_id(const struct reader *r, const struct dt_word *word,
     return DT_SUCCESS;
 }
 
-static dt_result_t numa_node(const struct reader *r, const struct dt_word *word,
-                             int16_t *field)
+static dt_result_t numa_node(const struct dt_text *r,
+                             const struct dt_word *word, int16_t *field)
 {
     uint64_t id;
     dt_result_t rc = dt_word_number(&r->words, word, UINT32_MAX, &id);
@@ -42,7 +28,7 @@ static dt_result_t numa_node(const struct reader *r, const struct dt_word *word,
                       : DT_SUCCESS;
 }
 
-static dt_result_t bridge(const struct reader *r, const struct dt_word *word,
+static dt_result_t bridge(const struct dt_text *r, const struct dt_word *word,
                           int16_t *field)
 {
     for (uint32_t i = 0; i < r->topo->nswitches; i++)
@@ -54,7 +40,7 @@ static dt_result_t bridge(const struct reader *r, const struct dt_word *word,
                        "a switch named in a line before");
 }
 
-static dt_result_t text(const struct reader *r, const struct dt_word *word,
+static dt_result_t text(const struct dt_text *r, const struct dt_word *word,
                         char *field, size_t size)
 {
     if (strlen(word->value) >= size)
@@ -63,15 +49,14 @@ static dt_result_t text(const struct reader *r, const struct dt_word *word,
     return DT_SUCCESS;
 }
 
-static dt_result_t unknown_key(const struct reader *r,
-                               const struct dt_word *word)
+dt_result_t dt_text_unknown(const struct dt_text *r, const struct dt_word *word)
 {
     return dt_error_set(r->words.err, DT_ERR_CORRUPT,
                         "line %zu: a line that begins with %s= has no %s=",
                         r->words.number, r->words.word[0].key, word->key);
 }
 
-static dt_result_t keep(const struct reader *r, const struct dt_word *word,
+static dt_result_t keep(const struct dt_text *r, const struct dt_word *word,
                         char **field)
 {
     free(*field);
@@ -80,153 +65,9 @@ static dt_result_t keep(const struct reader *r, const struct dt_word *word,
                   : dt_error_set(r->words.err, DT_ERR_NO_MEMORY, "no memory");
 }
 
-#define IS(word, name) (!strcmp((word)->key, name))
-
-/* ---- CPUs ---- */
-
-/* Which CPUs share a core. */
-struct cores {
-    int16_t threads; /* per core, 0: not said */
-    bool adjacent;
-    const char *list; /* "0+4,1+5" */
-};
-
-/* The CPUs of one core are joined by '+'. */
-static dt_result_t list_cores(const struct reader *r, const char *list,
-                              const dt_cpuset_t *cpus)
-{
-    size_t cpu = 0, digits = 0;
-    uint16_t core = DT_TOPO_NO_CORE;
-    for (const char *at = list;; at++) {
-        if (*at >= '0' && *at <= '9' && digits < 5) {
-            cpu = cpu * 10 + (size_t)(*at - '0');
-            digits++;
-            continue;
-        }
-        if (!digits || !dt_cpuset_has(cpus, cpu) ||
-            (*at && *at != ',' && *at != '+'))
-            return dt_word_bad(
-                &r->words, "Cores", list,
-                "CPUs of this line, as in 0+4,1+5 for two cores");
-        core = core == DT_TOPO_NO_CORE ? (uint16_t)cpu : core;
-        r->topo->cpu[cpu].core = core;
-        if (*at != '+')
-            core = DT_TOPO_NO_CORE;
-        cpu = digits = 0;
-        if (!*at)
-            return DT_SUCCESS;
-    }
-}
-
-static dt_result_t set_cores(const struct reader *r, const struct cores *cores,
-                             const dt_cpuset_t *cpus)
-{
-    uint16_t number[DT_TOPO_MAX_CPUS];
-    size_t n = 0, threads = (size_t)cores->threads;
-    for (uint16_t c = 0; c < DT_TOPO_MAX_CPUS; c++)
-        if (dt_cpuset_has(cpus, c))
-            number[n++] = c;
-    for (size_t i = 0; i < n; i++)
-        r->topo->cpu[number[i]].present = true;
-    if (cores->list)
-        return list_cores(r, cores->list, cpus);
-    if (!threads)
-        return DT_SUCCESS;
-    if (n % threads != 0)
-        return dt_error_set(r->words.err, DT_ERR_CORRUPT,
-                            "line %zu: %zu CPUs are not a multiple of "
-                            "ThreadsPerCore=%zu",
-                            r->words.number, n, threads);
-    for (size_t i = 0; i < n; i++)
-        r->topo->cpu[number[i]].core = cores->adjacent
-                                           ? number[i - i % threads]
-                                           : number[i % (n / threads)];
-    return DT_SUCCESS;
-}
-
-/* true if the word is about cores, with its result in *rc */
-static bool core_word(const struct reader *r, const struct dt_word *word,
-                      struct cores *cores, dt_result_t *rc)
-{
-    static const char *const siblings[] = {"split", "adjacent", NULL};
-    int index;
-    if (IS(word, "ThreadsPerCore")) {
-        *rc = dt_word_small(&r->words, word, 64, &cores->threads);
-    } else if (IS(word, "Siblings")) {
-        *rc = dt_word_one_of(&r->words, word, siblings, &index);
-        cores->adjacent = *rc == DT_SUCCESS && index == 1;
-    } else if (IS(word, "Cores")) {
-        cores->list = word->value;
-        *rc = DT_SUCCESS;
-    } else {
-        return false;
-    }
-    return true;
-}
-
-static dt_result_t read_numa(struct reader *r)
-{
-    uint64_t id;
-    dt_result_t rc =
-        dt_word_number(&r->words, &r->words.word[0], UINT32_MAX, &id);
-    if (rc != DT_SUCCESS)
-        return rc;
-    if (dt_topo_find_numa(r->topo, (uint32_t)id) >= 0)
-        return dt_word_bad(&r->words, "Numa", r->words.word[0].value,
-                           "each node once");
-    dt_topo_numa_t *numa = dt_topo_add_numa(r->topo, r->words.err);
-    if (!numa)
-        return DT_ERR_UNSUPPORTED;
-    numa->id = (uint32_t)id;
-    struct cores cores = {0};
-    for (size_t i = 1; i < r->words.n && rc == DT_SUCCESS; i++) {
-        const struct dt_word *word = &r->words.word[i];
-        if (core_word(r, word, &cores, &rc))
-            continue;
-        if (IS(word, "Package"))
-            rc = dt_word_small(&r->words, word, DT_TOPO_MAX_PACKAGES - 1,
-                               &numa->package);
-        else if (IS(word, "Cpus"))
-            rc = dt_word_cpu_list(&r->words, word, &numa->cpus);
-        else if (IS(word, "Memory"))
-            rc = dt_word_bytes(&r->words, word, &numa->memory);
-        else if (IS(word, "Gpu"))
-            rc = dt_word_small(&r->words, word, DT_TOPO_MAX_GPUS - 1,
-                               &numa->gpu);
-        else
-            rc = unknown_key(r, word);
-    }
-    return rc == DT_SUCCESS ? set_cores(r, &cores, &numa->cpus) : rc;
-}
-
-/* CPUs of no known NUMA node */
-static dt_result_t read_cpus(struct reader *r)
-{
-    dt_cpuset_t cpus;
-    struct cores cores = {0};
-    int16_t package = -1;
-    dt_result_t rc = dt_word_cpu_list(&r->words, &r->words.word[0], &cpus);
-    for (size_t i = 1; i < r->words.n && rc == DT_SUCCESS; i++) {
-        const struct dt_word *word = &r->words.word[i];
-        if (core_word(r, word, &cores, &rc))
-            continue;
-        if (IS(word, "Package"))
-            rc = dt_word_small(&r->words, word, DT_TOPO_MAX_PACKAGES - 1,
-                               &package);
-        else
-            rc = unknown_key(r, word);
-    }
-    if (rc != DT_SUCCESS)
-        return rc;
-    for (size_t c = 0; c < DT_TOPO_MAX_CPUS; c++)
-        if (dt_cpuset_has(&cpus, c))
-            r->topo->cpu[c].package = package;
-    return set_cores(r, &cores, &cpus);
-}
-
 /* ---- devices ---- */
 
-static dt_result_t read_switch(struct reader *r)
+static dt_result_t read_switch(struct dt_text *r)
 {
     const struct dt_word *first = &r->words.word[0];
     for (uint32_t i = 0; i < r->topo->nswitches; i++)
@@ -240,66 +81,66 @@ static dt_result_t read_switch(struct reader *r)
     dt_result_t rc = DT_SUCCESS;
     for (size_t i = 1; i < r->words.n && rc == DT_SUCCESS; i++) {
         const struct dt_word *word = &r->words.word[i];
-        if (IS(word, "Under"))
+        if (DT_WORD_IS(word, "Under"))
             rc = bridge(r, word, &added->parent);
-        else if (IS(word, "Numa"))
+        else if (DT_WORD_IS(word, "Numa"))
             rc = numa_node(r, word, &added->numa);
         else
-            rc = unknown_key(r, word);
+            rc = dt_text_unknown(r, word);
     }
     return rc == DT_SUCCESS ? text(r, first, added->name, sizeof(added->name))
                             : rc;
 }
 
-static dt_result_t gpu_word(struct reader *r, const struct dt_word *word,
-                            dt_topo_gpu_t *gpu, struct pending *pending)
+static dt_result_t gpu_word(struct dt_text *r, const struct dt_word *word,
+                            dt_topo_gpu_t *gpu, struct dt_text_pending *pending)
 {
     static const char *const vendors[] = {"unknown", "nvidia", "amd", "intel",
                                           NULL};
     int index;
-    if (IS(word, "Bus"))
+    if (DT_WORD_IS(word, "Bus"))
         return bus_id(r, word, gpu->bus);
-    if (IS(word, "Name"))
+    if (DT_WORD_IS(word, "Name"))
         return text(r, word, gpu->name, sizeof(gpu->name));
-    if (IS(word, "Uuid"))
+    if (DT_WORD_IS(word, "Uuid"))
         return text(r, word, gpu->uuid, sizeof(gpu->uuid));
-    if (IS(word, "File"))
+    if (DT_WORD_IS(word, "File"))
         return text(r, word, gpu->file, sizeof(gpu->file));
-    if (IS(word, "Vendor")) {
+    if (DT_WORD_IS(word, "Vendor")) {
         dt_result_t rc = dt_word_one_of(&r->words, word, vendors, &index);
         if (rc == DT_SUCCESS)
             gpu->vendor = (dt_vendor_t)index;
         return rc;
     }
-    if (IS(word, "Part"))
+    if (DT_WORD_IS(word, "Part"))
         return dt_word_small(&r->words, word, INT16_MAX, &gpu->part);
-    if (IS(word, "Minor"))
+    if (DT_WORD_IS(word, "Minor"))
         return dt_word_small(&r->words, word, INT16_MAX, &gpu->minor_number);
-    if (IS(word, "Numa"))
+    if (DT_WORD_IS(word, "Numa"))
         return numa_node(r, word, &gpu->numa);
-    if (IS(word, "MemoryNuma"))
+    if (DT_WORD_IS(word, "MemoryNuma"))
         return numa_node(r, word, &gpu->memory_numa);
-    if (IS(word, "Package"))
+    if (DT_WORD_IS(word, "Package"))
         return dt_word_small(&r->words, word, DT_TOPO_MAX_PACKAGES - 1,
                              &gpu->package);
-    if (IS(word, "Under"))
+    if (DT_WORD_IS(word, "Under"))
         return bridge(r, word, &gpu->under);
-    if (IS(word, "NvSwitch"))
+    if (DT_WORD_IS(word, "NvSwitch"))
         return dt_word_yes(&r->words, word, &gpu->nvswitch);
-    if (IS(word, "Lost"))
+    if (DT_WORD_IS(word, "Lost"))
         return dt_word_yes(&r->words, word, &gpu->lost);
-    if (IS(word, "Memory"))
+    if (DT_WORD_IS(word, "Memory"))
         return dt_word_bytes(&r->words, word, &gpu->memory);
-    if (IS(word, "Cpus"))
+    if (DT_WORD_IS(word, "Cpus"))
         return dt_word_cpu_list(&r->words, word, &gpu->cpus);
-    if (IS(word, "Links"))
+    if (DT_WORD_IS(word, "Links"))
         return keep(r, word, &pending->links);
-    if (IS(word, "Paths"))
+    if (DT_WORD_IS(word, "Paths"))
         return keep(r, word, &pending->paths);
-    return unknown_key(r, word);
+    return dt_text_unknown(r, word);
 }
 
-static dt_result_t read_gpu(struct reader *r)
+static dt_result_t read_gpu(struct dt_text *r)
 {
     uint64_t index;
     dt_result_t rc = dt_word_number(&r->words, &r->words.word[0],
@@ -312,15 +153,15 @@ static dt_result_t read_gpu(struct reader *r)
     dt_topo_gpu_t *gpu = dt_topo_add_gpu(r->topo, r->words.err);
     if (!gpu)
         return DT_ERR_UNSUPPORTED;
-    struct pending *pending = &r->gpu[index];
+    struct dt_text_pending *pending = &r->gpu[index];
     pending->line = r->words.number;
     for (size_t i = 1; i < r->words.n && rc == DT_SUCCESS; i++)
         rc = gpu_word(r, &r->words.word[i], gpu, pending);
     return rc;
 }
 
-static dt_result_t nic_word(struct reader *r, const struct dt_word *word,
-                            dt_topo_nic_t *nic, struct pending *pending)
+static dt_result_t nic_word(struct dt_text *r, const struct dt_word *word,
+                            dt_topo_nic_t *nic, struct dt_text_pending *pending)
 {
     static const char *const types[] = {"unknown",   "ib",       "roce", "efa",
                                         "slingshot", "ethernet", NULL};
@@ -328,45 +169,45 @@ static dt_result_t nic_word(struct reader *r, const struct dt_word *word,
     dt_result_t rc;
     int index;
     uint64_t value;
-    if (IS(word, "Names"))
+    if (DT_WORD_IS(word, "Names"))
         return text(r, word, nic->names, sizeof(nic->names));
-    if (IS(word, "Net"))
+    if (DT_WORD_IS(word, "Net"))
         return text(r, word, nic->net, sizeof(nic->net));
-    if (IS(word, "Bus"))
+    if (DT_WORD_IS(word, "Bus"))
         return bus_id(r, word, nic->bus);
-    if (IS(word, "Type")) {
+    if (DT_WORD_IS(word, "Type")) {
         rc = dt_word_one_of(&r->words, word, types, &index);
         if (rc == DT_SUCCESS)
             nic->type = (dt_nic_type_t)index;
         return rc;
     }
-    if (IS(word, "State")) {
+    if (DT_WORD_IS(word, "State")) {
         rc = dt_word_one_of(&r->words, word, states, &index);
         if (rc == DT_SUCCESS)
             nic->state = (dt_link_state_t)index;
         return rc;
     }
-    if (IS(word, "Port"))
+    if (DT_WORD_IS(word, "Port"))
         return dt_word_small(&r->words, word, 255, &nic->port);
-    if (IS(word, "Gbps")) {
+    if (DT_WORD_IS(word, "Gbps")) {
         rc = dt_word_number(&r->words, word, 1000000, &value);
         if (rc == DT_SUCCESS)
             nic->gbps = (uint32_t)value;
         return rc;
     }
-    if (IS(word, "Numa"))
+    if (DT_WORD_IS(word, "Numa"))
         return numa_node(r, word, &nic->numa);
-    if (IS(word, "Package"))
+    if (DT_WORD_IS(word, "Package"))
         return dt_word_small(&r->words, word, DT_TOPO_MAX_PACKAGES - 1,
                              &nic->package);
-    if (IS(word, "Under"))
+    if (DT_WORD_IS(word, "Under"))
         return bridge(r, word, &nic->under);
-    if (IS(word, "Paths"))
+    if (DT_WORD_IS(word, "Paths"))
         return keep(r, word, &pending->paths);
-    return unknown_key(r, word);
+    return dt_text_unknown(r, word);
 }
 
-static dt_result_t read_nic(struct reader *r)
+static dt_result_t read_nic(struct dt_text *r)
 {
     uint32_t index = r->topo->nnics;
     dt_topo_nic_t *nic = dt_topo_add_nic(r->topo, r->words.err);
@@ -395,8 +236,8 @@ static bool next_item(const char **at, char word[16])
     return true;
 }
 
-static dt_result_t link_row(struct reader *r, uint32_t row,
-                            const struct pending *pending)
+static dt_result_t link_row(struct dt_text *r, uint32_t row,
+                            const struct dt_text_pending *pending)
 {
     const char *at = pending->links;
     char word[16];
@@ -418,8 +259,8 @@ static dt_result_t link_row(struct reader *r, uint32_t row,
                : DT_SUCCESS;
 }
 
-static dt_result_t path_row(struct reader *r, uint32_t row,
-                            const struct pending *pending)
+static dt_result_t path_row(struct dt_text *r, uint32_t row,
+                            const struct dt_text_pending *pending)
 {
     const char *at = pending->paths;
     char word[16];
@@ -445,7 +286,7 @@ static dt_result_t path_row(struct reader *r, uint32_t row,
                : DT_SUCCESS;
 }
 
-static dt_result_t read_rows(struct reader *r)
+static dt_result_t read_rows(struct dt_text *r)
 {
     dt_result_t rc = DT_SUCCESS;
     for (uint32_t i = 0; i < r->topo->ngpus && rc == DT_SUCCESS; i++) {
@@ -462,7 +303,7 @@ static dt_result_t read_rows(struct reader *r)
 
 /* ---- the whole ---- */
 
-static dt_result_t read_header(struct reader *r)
+static dt_result_t read_header(struct dt_text *r)
 {
     const struct dt_words *line = &r->words;
     if (strcmp(line->word[0].value, "1") != 0)
@@ -471,14 +312,14 @@ static dt_result_t read_header(struct reader *r)
     for (size_t i = 1; i < line->n; i++) {
         const struct dt_word *word = &line->word[i];
         dt_result_t rc;
-        if (IS(word, "Source"))
+        if (DT_WORD_IS(word, "Source"))
             rc = text(r, word, r->topo->source, sizeof(r->topo->source));
-        else if (IS(word, "Missing"))
+        else if (DT_WORD_IS(word, "Missing"))
             rc = text(r, word, r->topo->missing, sizeof(r->topo->missing));
-        else if (IS(word, "NcclFile"))
+        else if (DT_WORD_IS(word, "NcclFile"))
             rc = text(r, word, r->topo->nccl_file, sizeof(r->topo->nccl_file));
         else
-            rc = unknown_key(r, word);
+            rc = dt_text_unknown(r, word);
         if (rc != DT_SUCCESS)
             return rc;
     }
@@ -486,21 +327,21 @@ static dt_result_t read_header(struct reader *r)
     return DT_SUCCESS;
 }
 
-static dt_result_t read_line(struct reader *r)
+static dt_result_t read_line(struct dt_text *r)
 {
     static const struct {
         const char *key;
-        dt_result_t (*read)(struct reader *r);
-    } kinds[] = {{"Numa", read_numa},     {"Cpus", read_cpus},
+        dt_result_t (*read)(struct dt_text *r);
+    } kinds[] = {{"Numa", dt_text_numa},  {"Cpus", dt_text_cpus},
                  {"Switch", read_switch}, {"Gpu", read_gpu},
                  {"Nic", read_nic},       {"DtTopology", read_header}};
     const struct dt_word *first = &r->words.word[0];
-    if (!r->headed && !IS(first, "DtTopology"))
+    if (!r->headed && !DT_WORD_IS(first, "DtTopology"))
         return dt_error_set(r->words.err, DT_ERR_CORRUPT,
                             "line %zu: expected DtTopology=1 first",
                             r->words.number);
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (IS(first, kinds[i].key))
+        if (DT_WORD_IS(first, kinds[i].key))
             return kinds[i].read(r);
     return dt_error_set(r->words.err, DT_ERR_CORRUPT,
                         "line %zu: a line begins with %s=: expected Numa, "
@@ -511,7 +352,7 @@ static dt_result_t read_line(struct reader *r)
 dt_result_t dt_topo_read_text(const char *data, size_t len, dt_topo_t **topo,
                               struct dt_error *err)
 {
-    struct reader *r = calloc(1, sizeof(*r));
+    struct dt_text *r = calloc(1, sizeof(*r));
     dt_topo_t *made = dt_topo_create();
     dt_result_t rc = r && made
                          ? DT_SUCCESS

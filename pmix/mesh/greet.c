@@ -126,6 +126,22 @@ static dt_result_t believe(const struct dt_greeting *greeting,
     return dt_auth_check(greeting->self.munge, cred, cred_len, text, len, err);
 }
 
+/* Put a credential last into a frame that answers the other end. */
+static dt_result_t end_proof(const struct dt_greeting *greeting,
+                             struct dt_frame *frame, struct dt_frame **reply,
+                             struct dt_error *err)
+{
+    dt_result_t rc = prove(greeting, frame, err);
+    if (rc != DT_SUCCESS) {
+        dt_frame_unref(frame);
+        return refuse(rc, NULL, reply, err);
+    }
+    rc = dt_frame_end(&frame, err);
+    if (rc == DT_SUCCESS)
+        *reply = frame;
+    return rc;
+}
+
 /* ---- the frames, in their order ---- */
 
 static dt_result_t make_nonce(unsigned char *nonce, struct dt_error *err)
@@ -209,15 +225,7 @@ static dt_result_t challenge(struct dt_greeting *greeting,
         return refuse(rc, NULL, reply, err);
     struct dt_frame *frame = dt_frame_begin(DT_WIRE_CHALLENGE);
     dt_frame_bytes(frame, greeting->acceptor_nonce, DT_GREET_NONCE);
-    rc = prove(greeting, frame, err);
-    if (rc != DT_SUCCESS) {
-        dt_frame_unref(frame);
-        return refuse(rc, NULL, reply, err);
-    }
-    rc = dt_frame_end(&frame, err);
-    if (rc == DT_SUCCESS)
-        *reply = frame;
-    return rc;
+    return end_proof(greeting, frame, reply, err);
 }
 
 static dt_result_t take_hello(struct dt_greeting *greeting,
@@ -264,15 +272,9 @@ static dt_result_t take_challenge(struct dt_greeting *greeting,
     if (rc != DT_SUCCESS)
         return refuse(rc, NULL, reply, err);
     struct dt_frame *frame = dt_frame_begin(DT_WIRE_PROOF);
-    rc = prove(greeting, frame, err);
-    if (rc != DT_SUCCESS) {
-        dt_frame_unref(frame);
-        return refuse(rc, NULL, reply, err);
-    }
-    rc = dt_frame_end(&frame, err);
+    rc = end_proof(greeting, frame, reply, err);
     if (rc == DT_SUCCESS)
-        *reply = frame;
-    greeting->expects = DT_WIRE_WELCOME;
+        greeting->expects = DT_WIRE_WELCOME;
     return rc;
 }
 

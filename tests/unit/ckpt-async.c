@@ -3,18 +3,15 @@
 /* ckpt-async.c - checkpoints that are written behind the program: the copy in
  * the node's memory, which outlives it; full disks. */
 #include <glob.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ckpt-job.h"
+#include "ckpt-child.h"
 #include "ckpt/memory.h"
-#include "tap.h"
 
 static const char *id; /* of the runs of this test: nobody else's */
 
@@ -40,45 +37,6 @@ static int end(pid_t pid)
     if (waitpid(pid, &status, 0) != pid)
         abort();
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static bool put(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    return file && fputs(text, file) >= 0 && fclose(file) == 0;
-}
-
-/* Mount a tmpfs on dir that only this process sees; without privilege, as root
- * of a namespace. */
-static bool private_mount(const char *dir, const char *options)
-{
-    char uid_map[32], gid_map[32];
-    snprintf(uid_map, sizeof(uid_map), "0 %u 1", geteuid());
-    snprintf(gid_map, sizeof(gid_map), "0 %u 1", getegid());
-    if (unshare(CLONE_NEWNS) && (unshare(CLONE_NEWUSER | CLONE_NEWNS) ||
-                                 !put("/proc/self/uid_map", uid_map) ||
-                                 !put("/proc/self/setgroups", "deny") ||
-                                 !put("/proc/self/gid_map", gid_map)))
-        return false;
-    return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount("test", dir, "tmpfs", 0, options) == 0;
-}
-
-/* Run test(dir) in a child. */
-static void try(int (*test)(const char *dir), const char *what)
-{
-    char *dir = ckpt_temp_dir();
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        int rc = test(dir);
-        fflush(stdout);
-        _exit(rc);
-    }
-    int rc = end(pid);
-    ok(rc == 0 || rc == 77, "%s%s", what,
-       rc == 77 ? " # SKIP needs a mount namespace" : "");
-    ckpt_remove_tree(dir);
 }
 
 static bool loads(struct ckpt_job *job, int size, int64_t step)

@@ -4,7 +4,9 @@
 #ifndef CKPT_CHILD_H
 #define CKPT_CHILD_H
 
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -39,6 +41,29 @@ __attribute__((unused)) static void try(int (*test)(const char *dir),
     ok(rc == 0 || rc == 77, "%s%s", what,
        rc == 77 ? " # SKIP needs privileges" : "");
     ckpt_remove_tree(dir);
+}
+
+__attribute__((unused)) static bool put(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    return file && fputs(text, file) >= 0 && fclose(file) == 0;
+}
+
+/* Mount something on dir that only this process sees; without privilege, as
+ * root of a namespace. */
+__attribute__((unused)) static bool private_mount(const char *dir,
+                                                  const char *options)
+{
+    char uid_map[32], gid_map[32];
+    snprintf(uid_map, sizeof(uid_map), "0 %u 1", geteuid());
+    snprintf(gid_map, sizeof(gid_map), "0 %u 1", getegid());
+    if (unshare(CLONE_NEWNS) && (unshare(CLONE_NEWUSER | CLONE_NEWNS) ||
+                                 !put("/proc/self/uid_map", uid_map) ||
+                                 !put("/proc/self/setgroups", "deny") ||
+                                 !put("/proc/self/gid_map", gid_map)))
+        return false;
+    return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("test", dir, "tmpfs", 0, options) == 0;
 }
 
 __attribute__((unused)) static int save_older(struct ckpt_job *job, int size)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* ckpt-guard.c - one job at a time in a directory: who is refused, who may
- * take over from whom, and what others may have planted there. */
+/* ckpt-guard.c - one job at a time in a directory: who is refused, and who may
+ * take over from whom. */
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,12 +11,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ckpt/guard.h"
-#include "tap.h"
+#include "ckpt-guard.h"
 
 /* ---- a file system without locks ---- */
 
@@ -49,44 +46,7 @@ int __wrap_fcntl64(int fd, int command, ...)
     return __wrap_fcntl(fd, command, arg);
 }
 
-/* ---- the directory ---- */
-
-static char dir[64];
-static int dirfd = -1;
-
-static void begin(void)
-{
-    strcpy(dir, "/tmp/ckpt-guard-XXXXXX");
-    if (!mkdtemp(dir) || (dirfd = open(dir, O_RDONLY | O_DIRECTORY)) < 0)
-        abort();
-}
-
-static void end(void)
-{
-    unlinkat(dirfd, ".lock", 0);
-    unlinkat(dirfd, ".lock", AT_REMOVEDIR);
-    unlinkat(dirfd, "victim", 0);
-    close(dirfd);
-    ok(rmdir(dir) == 0, "nothing else is left in the directory");
-}
-
-static const char *contents(void)
-{
-    static char text[4096];
-    int fd = openat(dirfd, ".lock", O_RDONLY);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    text[n > 0 ? n : 0] = '\0';
-    if (fd >= 0)
-        close(fd);
-    return text;
-}
-
-static void put(const char *name, const char *text, size_t len)
-{
-    int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (fd < 0 || write(fd, text, len) != (ssize_t)len || close(fd))
-        abort();
-}
+/* ---- the record ---- */
 
 /* In the record, what follows key is now value. */
 static void alter(const char *key, const char *value)
@@ -99,22 +59,6 @@ static void alter(const char *key, const char *value)
     snprintf(new, sizeof(new), "%.*s%s%s", (int)(at - old), old, value,
              strchr(at, '\n'));
     put(".lock", new, strlen(new));
-}
-
-static struct dt_guard *guard;
-static struct dt_error err;
-
-static dt_result_t take_as(const char *job, const char *run, int restart)
-{
-    setenv("SLURM_JOB_ID", job, 1);
-    guard = NULL;
-    err.text[0] = '\0';
-    return dt_guard_take(dirfd, dir, run, restart, &guard, &err);
-}
-
-static dt_result_t take(void)
-{
-    return take_as("4711", "run", 0);
 }
 
 /* ---- processes ---- */
@@ -152,22 +96,6 @@ static void kill_it(pid_t pid)
 {
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-}
-
-/* What a child is answered; the child's is gone with it. */
-static dt_result_t child_takes(const char *job, const char *run, int restart)
-{
-    int status;
-    fflush(stdout);
-    pid_t pid = fork();
-    if (pid == 0) {
-        dt_result_t rc = take_as(job, run, restart);
-        dt_guard_release(guard);
-        _exit(-rc);
-    }
-    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
-        abort();
-    return (dt_result_t)-WEXITSTATUS(status);
 }
 
 /* ---- one at a time ---- */
@@ -336,96 +264,6 @@ static void test_crowd(void)
     end();
 }
 
-/* ---- traps ---- */
-
-static bool refused(const char *what)
-{
-    dt_result_t rc = take();
-    bool good = rc == DT_ERR_INVALID_ARG && strstr(err.text, "remove it");
-    if (rc == DT_SUCCESS)
-        dt_guard_release(guard);
-    ok(good, "%s: %s", what, err.text);
-    unlinkat(dirfd, ".lock", 0);
-    unlinkat(dirfd, ".lock", AT_REMOVEDIR);
-    return good;
-}
-
-static void test_traps(void)
-{
-    struct stat st;
-    begin();
-    put("victim", "precious", 8);
-    (void)!symlinkat("victim", dirfd, ".lock");
-    refused("a link");
-    (void)!symlinkat("nowhere", dirfd, ".lock");
-    refused("a link to nothing");
-    ok(fstatat(dirfd, "nowhere", &st, 0) < 0, "which stays nothing");
-    linkat(dirfd, "victim", dirfd, ".lock", 0);
-    refused("another name of a file");
-    mkfifoat(dirfd, ".lock", 0666);
-    refused("a FIFO");
-    mkdirat(dirfd, ".lock", 0777);
-    refused("a directory");
-    ok(fstatat(dirfd, "victim", &st, 0) == 0 && st.st_size == 8,
-       "the file is as it was");
-    end();
-}
-
-static void test_contents(void)
-{
-    static const char *const text[] = {
-        "",
-        "\n",
-        "slurm-dt lock 1",
-        "slurm-dt lock 1\ngeneration 18446744073709551616\npid -1\nwhere",
-        "slurm-dt lock 9\ngeneration -3\n\n\n\ngeneration \njob\n",
-        "generation 7\n",
-    };
-    static char large[5000];
-    begin();
-    memset(large, 'x', sizeof(large));
-    memcpy(large, "slurm-dt lock 1\nhost ", 21);
-    int good = 0, n = (int)(sizeof(text) / sizeof(*text));
-    for (int i = 0; i <= n; i++) {
-        if (i < n)
-            put(".lock", text[i], strlen(text[i]));
-        else
-            put(".lock", large, sizeof(large));
-        good += take() == DT_SUCCESS && dt_guard_held(guard) &&
-                child_takes("1", "r", 0) == DT_ERR_BUSY;
-        dt_guard_release(guard);
-    }
-    ok(good == n + 1, "%d of %d contents of .lock that mean nothing", good,
-       n + 1);
-    ok(take_as("4\n711", "r\nun \xff", -1) == DT_SUCCESS &&
-           strstr(contents(), "job 4?711\nrun r?un ?\n"),
-       "no name breaks a line");
-    dt_guard_release(guard);
-    end();
-}
-
-static void test_others(void)
-{
-    begin();
-    if (geteuid() != 0) {
-        ok(true, "another user's directory # SKIP needs root");
-        end();
-        return;
-    }
-    fchmod(dirfd, 01777);
-    ok(take() == DT_SUCCESS, "one's own, in which all may write");
-    dt_guard_release(guard);
-    if (fchown(dirfd, 12345, 0))
-        abort();
-    ok(take() == DT_ERR_INVALID_ARG &&
-           strstr(err.text, "belongs to user 12345"),
-       "another user's: %s", err.text);
-    fchmod(dirfd, 0775);
-    ok(take() == DT_SUCCESS, "another user's, of a group");
-    dt_guard_release(guard);
-    end();
-}
-
 /* ---- what the system cannot ---- */
 
 static void test_no_locks(void)
@@ -479,37 +317,6 @@ static void test_full(void)
     end();
 }
 
-static void test_private(void)
-{
-    struct stat st;
-    struct dt_error why;
-    int fd = -1;
-    begin();
-    mode_t was = umask(0);
-    ok(dt_guard_private(dirfd, "mine", &fd, &why) == DT_SUCCESS &&
-           fstat(fd, &st) == 0 && (st.st_mode & 07777) == 0700,
-       "a directory of one's own");
-    close(fd);
-    umask(was);
-    ok(dt_guard_private(dirfd, "mine", &fd, &why) == DT_SUCCESS, "again");
-    fchmod(fd, 0710);
-    close(fd);
-    ok(dt_guard_private(dirfd, "mine", &fd, &why) == DT_ERR_INVALID_ARG,
-       "not if others may enter: %s", why.text);
-    (void)!symlinkat("mine", dirfd, "link");
-    ok(dt_guard_private(dirfd, "link", &fd, &why) == DT_ERR_INVALID_ARG,
-       "nor through a link");
-    if (geteuid() == 0) {
-        fchmodat(dirfd, "mine", 0700, 0);
-        fchownat(dirfd, "mine", 12345, 0, 0);
-        ok(dt_guard_private(dirfd, "mine", &fd, &why) == DT_ERR_INVALID_ARG,
-           "nor another user's");
-    }
-    unlinkat(dirfd, "link", 0);
-    unlinkat(dirfd, "mine", AT_REMOVEDIR);
-    end();
-}
-
 int main(void)
 {
     alarm(300);
@@ -517,11 +324,7 @@ int main(void)
     test_gone();
     test_elsewhere();
     test_crowd();
-    test_traps();
-    test_contents();
-    test_others();
     test_no_locks();
     test_full();
-    test_private();
     return tap_done();
 }

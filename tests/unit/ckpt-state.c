@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* ckpt-state.c - checkpoints that a test makes itself. */
-#include "ckpt-state.h"
+#include "ckpt-model.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,139 +13,7 @@
 #include "ckpt/build.h"
 #include "ckpt/checksum.h"
 #include "ckpt/safetensors.h"
-#include "ckpt/slice.h"
 #include "ckpt/store.h"
-
-#define RANKS_MAX 8
-
-/* What the program has. wide: only where it is asked for. */
-static const struct {
-    const char *name;
-    enum dt_manifest_kind kind;
-    bool replicated, wide;
-    dt_dtype_t dtype;
-    int ndim;
-    int64_t shape[3];
-} model[] = {
-    {"a/cube", DT_MANIFEST_GLOBAL, false, false, DT_DTYPE_F32, 3, {7, 5, 9}},
-    {"big", DT_MANIFEST_GLOBAL, false, false, DT_DTYPE_BF16, 2, {1201, 2003}},
-    {"bytes", DT_MANIFEST_GLOBAL, false, false, DT_DTYPE_U8, 1, {4194305}},
-    {"common", DT_MANIFEST_GLOBAL, true, false, DT_DTYPE_F64, 1, {31}},
-    {"nothing", DT_MANIFEST_GLOBAL, false, false, DT_DTYPE_I32, 2, {3, 0}},
-    {"one", DT_MANIFEST_GLOBAL, false, false, DT_DTYPE_I64, 0, {0}},
-    {"own", DT_MANIFEST_OWN, false, false, DT_DTYPE_F16, 2, {3, 11}},
-    {"wide", DT_MANIFEST_GLOBAL, false, true, DT_DTYPE_U8, 2, {400000, 9}},
-};
-#define MODEL_COUNT (sizeof(model) / sizeof(*model))
-
-static bool has(const struct state *state, size_t i)
-{
-    return !state->empty && (!model[i].wide || state->wide) &&
-           (model[i].kind != DT_MANIFEST_OWN || state->own);
-}
-
-/* ---- values ---- */
-
-struct filling {
-    unsigned salt;
-    size_t width;
-    unsigned char *part;
-    bool compare, differs;
-};
-
-/* Bytes of the whole tensor's elements from..: to those of the part. */
-static bool fill_run(size_t from, size_t to, size_t n, void *arg)
-{
-    struct filling *f = arg;
-    for (size_t i = 0; i < n * f->width; i++) {
-        size_t k = from * f->width + i;
-        unsigned char value =
-            (unsigned char)(f->salt + k * 13 + k / 251 + (k >> 16));
-        if (f->compare)
-            f->differs |= f->part[to * f->width + i] != value;
-        else
-            f->part[to * f->width + i] = value;
-    }
-    return true;
-}
-
-/* Fill this part of a tensor, or see whether it is filled. */
-static bool fill(const struct dt_tensor *type, const int64_t *at,
-                 const int64_t *extent, unsigned salt, void *data, bool compare)
-{
-    static const int64_t zeros[DT_TENSOR_DIMS_MAX];
-    struct filling filling = {.salt = salt + (unsigned)type->name[0] * 5,
-                              .width = dt_dtype_size(type->dtype),
-                              .part = data,
-                              .compare = compare};
-    dt_slice_runs(&(struct dt_slice){type->ndim, zeros, type->shape},
-                  &(struct dt_slice){type->ndim, at, extent}, fill_run,
-                  &filling);
-    return !filling.differs;
-}
-
-static unsigned owner_salt(const struct state *state,
-                           enum dt_manifest_kind kind, bool replicated,
-                           int rank)
-{
-    bool own = kind != DT_MANIFEST_GLOBAL && !replicated;
-    return state->salt * 17 + (own ? (unsigned)rank * 31 + 1 : 0);
-}
-
-/* ---- cutting ---- */
-
-static uint64_t next(uint64_t *seed)
-{
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    return *seed >> 33;
-}
-
-/* Cut the tensor into boxes for the ranks first .. last: in two, again and
- * again. */
-static void cut(uint64_t *seed, int ndim, const int64_t *at,
-                const int64_t *extent, int first, int last, int64_t box[][2][3])
-{
-    int64_t a[3], b[3];
-    if (first == last) {
-        for (int d = 0; d < ndim; d++) {
-            box[first][0][d] = at[d];
-            box[first][1][d] = extent[d];
-        }
-        return;
-    }
-    memcpy(a, at, sizeof(a));
-    memcpy(b, extent, sizeof(b));
-    int middle = first + (int)(next(seed) % (uint64_t)(last - first));
-    int d = ndim ? (int)(next(seed) % (uint64_t)ndim) : 0;
-    int64_t here = ndim ? (int64_t)(next(seed) % (uint64_t)(extent[d] + 1)) : 0;
-    b[d] = here;
-    cut(seed, ndim, a, b, first, middle, box);
-    a[d] = at[d] + here;
-    b[d] = extent[d] - here;
-    cut(seed, ndim, a, b, middle + 1, last, box);
-}
-
-/* This rank's box of tensor i when it is cut for size ranks. */
-static void my_box(const struct state *state, size_t i, int size, int rank,
-                   int64_t *at, int64_t *extent)
-{
-    int64_t box[RANKS_MAX][2][3] = {0};
-    static const int64_t zeros[3];
-    uint64_t seed = (uint64_t)state->seed * 1000 + i * 10 + (uint64_t)size;
-    memcpy(extent, model[i].shape, sizeof(model[i].shape));
-    memset(at, 0, 3 * sizeof(*at));
-    if (model[i].replicated || model[i].kind == DT_MANIFEST_OWN ||
-        model[i].ndim == 0)
-        return;
-    if (model[i].wide) { /* columns: very many runs */
-        at[1] = rank * 9 / size;
-        extent[1] = (rank + 1) * 9 / size - at[1];
-        return;
-    }
-    cut(&seed, model[i].ndim, zeros, model[i].shape, 0, size - 1, box);
-    memcpy(at, box[rank][0], 3 * sizeof(*at));
-    memcpy(extent, box[rank][1], 3 * sizeof(*extent));
-}
 
 /* ---- writing ---- */
 
@@ -164,9 +32,9 @@ static void choose(struct shard *shard, const struct state *state, int size,
     for (size_t i = 0; i < MODEL_COUNT; i++) {
         int64_t at[3], extent[3];
         size_t k = shard->count;
-        if (!has(state, i))
+        if (!model_has(state, i))
             continue;
-        my_box(state, i, size, rank, at, extent);
+        model_box(state, i, size, rank, at, extent);
         if ((model[i].replicated || model[i].ndim == 0) &&
             rank != (int)i % size)
             continue; /* another rank writes it */
@@ -242,9 +110,10 @@ static char *write_shard(int dirfd, const struct state *state, int size,
         abort();
     char *data = realloc(header, bytes + 1);
     for (size_t i = 0; i < shard->count; i++)
-        fill(&shard->whole[i], shard->at[i], shard->tensor[i].shape,
-             owner_salt(state, shard->kind[i], shard->replicated[i], rank),
-             data + offset[i], false);
+        model_fill(
+            &shard->whole[i], shard->at[i], shard->tensor[i].shape,
+            model_salt(state, shard->kind[i], shard->replicated[i], rank),
+            data + offset[i], false);
     snprintf(file.name, sizeof(file.name), "rank-%05d-of-%05d.safetensors",
              rank, size);
     file.size = bytes;
@@ -288,8 +157,8 @@ void state_write(const char *dir, const struct state *state, int nranks,
                                    .redundancy = "none",
                                    .world_size = nranks,
                                    .num_nodes = nranks};
-    char path[4096], *text[RANKS_MAX], *all;
-    size_t len[RANKS_MAX], all_len;
+    char path[4096], *text[MODEL_RANKS], *all;
+    size_t len[MODEL_RANKS], all_len;
     struct dt_error err = {0};
     step_path(path, sizeof(path), dir, step);
     mkdir(path, 0700);
@@ -386,12 +255,12 @@ struct dt_ckpt *state_open(const struct state *state)
     }
     for (size_t i = 0; i < MODEL_COUNT; i++) {
         int64_t at[3], extent[3];
-        if (!has(state, i))
+        if (!model_has(state, i))
             continue;
         /* cut in another way than when it was written */
         struct state other = *state;
         other.seed += 500;
-        my_box(&other, i, ckpt->size, ckpt->rank, at, extent);
+        model_box(&other, i, ckpt->size, ckpt->rank, at, extent);
         if (model[i].wide)
             for (int d = 0; d < 2; d++) { /* all of it */
                 at[d] = 0;
@@ -439,9 +308,9 @@ bool state_holds(const struct state *state, const struct dt_ckpt *ckpt)
             dt_tensor_init(&type, t->type.name, DT_DTYPE_U8, 1, &bytes, NULL);
         if (blob && bytes != (t->replicated ? 77 : 5 * ckpt->rank))
             return false;
-        if (!fill(&type, blob ? &zero : t->at, blob ? &bytes : t->extent,
-                  owner_salt(state, t->kind, t->replicated, ckpt->rank),
-                  t->data, true))
+        if (!model_fill(&type, blob ? &zero : t->at, blob ? &bytes : t->extent,
+                        model_salt(state, t->kind, t->replicated, ckpt->rank),
+                        t->data, true))
             return false;
     }
     return true;

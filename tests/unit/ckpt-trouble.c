@@ -4,7 +4,6 @@
  * away, and when a rank dies: every rank says the same, and nothing is left
  * behind. */
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,28 +45,6 @@ static int file_too_large(const char *dir)
               "rank 0: rank-00000-of-00003.safetensors: File too large"))
         return 1;
     return load_older(&job, 3);
-}
-
-static bool put(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    return file && fputs(text, file) >= 0 && fclose(file) == 0;
-}
-
-/* Mount something on dir that only this process sees; without privilege, as
- * root of a namespace. */
-static bool private_mount(const char *dir, const char *options)
-{
-    char uid_map[32], gid_map[32];
-    snprintf(uid_map, sizeof(uid_map), "0 %u 1", geteuid());
-    snprintf(gid_map, sizeof(gid_map), "0 %u 1", getegid());
-    if (unshare(CLONE_NEWNS) && (unshare(CLONE_NEWUSER | CLONE_NEWNS) ||
-                                 !put("/proc/self/uid_map", uid_map) ||
-                                 !put("/proc/self/setgroups", "deny") ||
-                                 !put("/proc/self/gid_map", gid_map)))
-        return false;
-    return mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount("test", dir, "tmpfs", 0, options) == 0;
 }
 
 static int disk_full(const char *dir)

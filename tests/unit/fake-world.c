@@ -11,27 +11,13 @@
 #include <unistd.h>
 
 #include "base/api.h"
+#include "fake-world-place.h"
 
 struct message {
     int from, to;
     size_t bytes;
     struct message *next;
     char data[];
-};
-
-/* One rank's end of a communicator; members share the place they meet at. */
-struct place {
-    int size, arrived, generation;
-    const void *post[FAKE_WORLD_MAX];
-    struct message *messages; /* the oldest first */
-    struct place *next;
-};
-
-struct dt_comm {
-    struct place *place;
-    int rank;  /* in it */
-    int world; /* rank in the world */
-    struct dt_comm *next;
 };
 
 static struct {
@@ -197,14 +183,13 @@ static bool meet(struct dt_comm *comm)
     return met;
 }
 
-static dt_result_t gone(void)
+dt_result_t place_gone(void)
 {
     static const struct dt_error why = {"a rank is gone"};
     return dt_api_return(DT_ERR_PROC_FAILED, &why);
 }
 
-/* Show the others buf; *deaf: they are not heard. */
-static bool post(struct dt_comm *comm, const void *buf, bool *deaf)
+bool place_post(struct dt_comm *comm, const void *buf, bool *deaf)
 {
     int call = counter[comm->world].calls++;
     *deaf = call == counter[comm->world].deaf_at;
@@ -218,164 +203,9 @@ static bool post(struct dt_comm *comm, const void *buf, bool *deaf)
     return meet(comm);
 }
 
-static dt_result_t leave(struct dt_comm *comm, bool deaf)
+dt_result_t place_leave(struct dt_comm *comm, bool deaf)
 {
-    return meet(comm) && !deaf ? DT_SUCCESS : gone();
-}
-
-/* ---- collectives ---- */
-
-dt_result_t dt_allgather(const void *sendbuf, void *recvbuf, size_t count,
-                         dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream)
-{
-    (void)stream;
-    bool deaf;
-    size_t bytes = count * dt_dtype_size(dtype);
-    if (!post(comm, sendbuf, &deaf))
-        return gone();
-    for (int r = 0; r < comm->place->size; r++) {
-        char *to = (char *)recvbuf + (size_t)r * bytes;
-        if (to != comm->place->post[r])
-            memcpy(to, comm->place->post[r], bytes);
-    }
-    return leave(comm, deaf);
-}
-
-dt_result_t dt_allgatherv(const void *sendbuf, void *recvbuf,
-                          const size_t *counts, const size_t *displs,
-                          dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream)
-{
-    (void)stream;
-    bool deaf;
-    size_t width = dt_dtype_size(dtype);
-    if (!post(comm, sendbuf, &deaf))
-        return gone();
-    for (int r = 0; r < comm->place->size; r++) {
-        char *to = (char *)recvbuf + displs[r] * width;
-        if (counts[r] > 0 && to != comm->place->post[r])
-            memcpy(to, comm->place->post[r], counts[r] * width);
-    }
-    return leave(comm, deaf);
-}
-
-dt_result_t dt_gather(const void *sendbuf, void *recvbuf, size_t count,
-                      dt_dtype_t dtype, int root, dt_comm_t comm,
-                      dt_stream_t stream)
-{
-    (void)stream;
-    bool deaf;
-    size_t bytes = count * dt_dtype_size(dtype);
-    if (!post(comm, sendbuf, &deaf))
-        return gone();
-    for (int r = 0; r < comm->place->size && comm->rank == root; r++) {
-        char *to = (char *)recvbuf + (size_t)r * bytes;
-        if (to != comm->place->post[r])
-            memcpy(to, comm->place->post[r], bytes);
-    }
-    return leave(comm, deaf);
-}
-
-dt_result_t dt_bcast(void *buf, size_t count, dt_dtype_t dtype, int root,
-                     dt_comm_t comm, dt_stream_t stream)
-{
-    (void)stream;
-    bool deaf;
-    if (!post(comm, buf, &deaf))
-        return gone();
-    if (comm->rank != root)
-        memcpy(buf, comm->place->post[root], count * dt_dtype_size(dtype));
-    return leave(comm, deaf);
-}
-
-struct uneven {
-    const char *send;
-    const size_t *counts, *displs;
-};
-
-dt_result_t dt_alltoallv(const void *sendbuf, const size_t *sendcounts,
-                         const size_t *senddispls, void *recvbuf,
-                         const size_t *recvcounts, const size_t *recvdispls,
-                         dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream)
-{
-    (void)stream;
-    bool deaf;
-    size_t width = dt_dtype_size(dtype);
-    const struct uneven mine = {sendbuf, sendcounts, senddispls};
-    if (!post(comm, &mine, &deaf))
-        return gone();
-    for (int r = 0; r < comm->place->size; r++) {
-        const struct uneven *theirs = comm->place->post[r];
-        if (theirs->counts[comm->rank] != recvcounts[r])
-            abort(); /* the caller's mistake */
-        if (recvcounts[r] > 0)
-            memcpy((char *)recvbuf + recvdispls[r] * width,
-                   theirs->send + theirs->displs[comm->rank] * width,
-                   recvcounts[r] * width);
-    }
-    return leave(comm, deaf);
-}
-
-dt_result_t dt_alltoall(const void *sendbuf, void *recvbuf, size_t count,
-                        dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream)
-{
-    (void)stream;
-    bool deaf;
-    size_t bytes = count * dt_dtype_size(dtype);
-    if (!post(comm, sendbuf, &deaf))
-        return gone();
-    for (int r = 0; r < comm->place->size; r++)
-        memcpy((char *)recvbuf + (size_t)r * bytes,
-               (const char *)comm->place->post[r] + (size_t)comm->rank * bytes,
-               bytes);
-    return leave(comm, deaf);
-}
-
-static bool is_larger(const void *a, const void *b, dt_dtype_t dtype)
-{
-    switch (dtype) {
-    case DT_DTYPE_F64:
-        return *(const double *)a > *(const double *)b;
-    case DT_DTYPE_I64:
-        return *(const int64_t *)a > *(const int64_t *)b;
-    case DT_DTYPE_I32:
-        return *(const int32_t *)a > *(const int32_t *)b;
-    default:
-        abort();
-    }
-}
-
-/* Only what lib/ckpt needs: the largest of a few numbers. */
-dt_result_t dt_allreduce(const void *sendbuf, void *recvbuf, size_t count,
-                         dt_dtype_t dtype, dt_op_t op, dt_comm_t comm,
-                         dt_stream_t stream)
-{
-    (void)stream;
-    bool deaf;
-    char mine[256], most[256];
-    size_t width = dt_dtype_size(dtype);
-    if (op != DT_OP_MAX || count * width > sizeof(mine))
-        abort();
-    memcpy(mine, sendbuf, count * width);
-    memcpy(most, sendbuf, count * width);
-    if (!post(comm, mine, &deaf))
-        return gone();
-    for (int r = 0; r < comm->place->size; r++)
-        for (size_t at = 0; at < count * width; at += width) {
-            const char *theirs = (const char *)comm->place->post[r] + at;
-            if (is_larger(theirs, most + at, dtype))
-                memcpy(most + at, theirs, width);
-        }
-    memcpy(recvbuf, most, count * width);
-    return leave(comm, deaf);
-}
-
-dt_result_t dt_barrier(dt_comm_t comm, dt_stream_t stream)
-{
-    (void)stream;
-    bool deaf;
-    if (!post(comm, NULL, &deaf))
-        return gone();
-    return leave(comm, deaf);
+    return meet(comm) && !deaf ? DT_SUCCESS : place_gone();
 }
 
 /* ---- messages ----
@@ -434,7 +264,7 @@ static dt_result_t await(const struct receive *r)
         pthread_cond_wait(&world.moved, &world.lock);
     pthread_mutex_unlock(&world.lock);
     if (!found)
-        return gone();
+        return place_gone();
     if (found->bytes != r->bytes)
         abort(); /* the caller's mistake */
     if (r->bytes > 0)
@@ -512,8 +342,8 @@ dt_result_t dt_comm_split(dt_comm_t comm, int color, int key,
     const struct split *first;
     bool deaf;
     int size;
-    if (!post(comm, &mine, &deaf))
-        return gone();
+    if (!place_post(comm, &mine, &deaf))
+        return place_gone();
     int rank = rank_in_color(comm, &mine, &size, &first);
     struct dt_comm *new = calloc(1, sizeof(*new));
     struct place *place = rank == 0 ? calloc(1, sizeof(*place)) : NULL;
@@ -530,10 +360,10 @@ dt_result_t dt_comm_split(dt_comm_t comm, int color, int key,
     }
     pthread_mutex_unlock(&world.lock);
     if (!meet(comm))
-        return gone();
+        return place_gone();
     new->place = first->place;
     *newcomm = color < 0 ? NULL : new;
-    return leave(comm, deaf);
+    return place_leave(comm, deaf);
 }
 
 dt_result_t dt_comm_destroy(dt_comm_t comm)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* hwloc.c - topologies from hwloc's XML, and from this machine */
-#include "topo/hwloc_xml.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -12,61 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "hwloc-xml.h"
 #include "tap.h"
-
-/* ---- pieces of XML ---- */
-
-#define V1(inside)                                                             \
-    "<?xml version='1.0' encoding='UTF-8'?>\n"                                 \
-    "<!DOCTYPE topology SYSTEM 'hwloc.dtd'>\n"                                 \
-    "<topology>\n<object type='Machine' cpuset='0xff'>\n" inside               \
-    "</object>\n</topology>\n"
-#define V2(inside, after)                                                      \
-    "<?xml version='1.0' encoding='UTF-8'?>\n"                                 \
-    "<!DOCTYPE topology SYSTEM 'hwloc2.dtd'>\n"                                \
-    "<topology version='2.0'>\n<object type='Machine' cpuset='0xff'>\n" inside \
-    "</object>\n" after "</topology>\n"
-#define OBJECT(type, attributes, inside)                                       \
-    "<object type='" type "' " attributes ">\n" inside "</object>\n"
-#define INFO(name, value) "<info name='" name "' value='" value "'/>"
-#define CPU(n)            OBJECT("PU", "os_index='" n "' cpuset='0x1'", "")
-#define CORE(n, inside)   OBJECT("Core", "os_index='" n "'", inside)
-#define NUMA(n, cpuset, inside)                                                \
-    OBJECT("NUMANode",                                                         \
-           "os_index='" n "' cpuset='" cpuset "' local_memory='1024'", inside)
-#define HOST(bus, inside)                                                      \
-    OBJECT("Bridge", "bridge_type='0-1' bridge_pci='0000:[" bus "]'", inside)
-#define BRIDGE(bus, inside)                                                    \
-    OBJECT("Bridge",                                                           \
-           "bridge_type='1-1' bridge_pci='0000:[01-02]' "                      \
-           "pci_busid='0000:" bus "' pci_type='0604 [10b5:8725] "              \
-           "[10b5:8725] ca'",                                                  \
-           inside)
-#define PCI(bus, class, id, gp, inside)                                        \
-    OBJECT("PCIDev",                                                           \
-           "gp_index='" gp "' pci_busid='0000:" bus                            \
-           "' pci_type='" class " [" id "] [0000:0000] a1'",                   \
-           inside)
-#define NVIDIA(bus, gp, inside) PCI(bus, "0302", "10de:2330", gp, inside)
-#define AMD(bus, class, inside) PCI(bus, class, "1002:74a1", "0", inside)
-#define OSDEV(kind, name, inside)                                              \
-    OBJECT("OSDev", "osdev_type='" kind "' name='" name "'", inside)
-#define NET(name)                    OSDEV("2", name, "")
-#define VERBS(name, inside)          OSDEV("3", name, inside)
-#define PORT(state, lid)             INFO("Port1State", state) INFO("Port1LID", lid)
-#define MELLANOX(bus, class, inside) PCI(bus, class, "15b3:1021", "0", inside)
-#define CPUS                         CORE("0", CPU("0"))
-
-/* ---- reading them ---- */
-
-static dt_topo_t *read_xml(const char *xml, struct dt_error *err)
-{
-    dt_topo_t *topo = NULL;
-    err->text[0] = '\0';
-    return dt_topo_read_hwloc(xml, strlen(xml), &topo, err) == DT_SUCCESS
-               ? topo
-               : NULL;
-}
 
 /* A topology that is there even if reading failed. */
 static dt_topo_t *expect(const char *xml, const char *what)
@@ -85,50 +30,6 @@ static bool cpus_are(const dt_cpuset_t *set, const char *want)
 }
 
 /* ---- what is read ---- */
-
-#define TWO_PACKAGES                                                           \
-    V2(OBJECT(                                                                 \
-           "Package", "os_index='36'",                                         \
-           NUMA("0", "0x33",                                                   \
-                "") CORE("7", CPU("0") CPU("4")) CORE("9", CPU("1") CPU("5"))  \
-               HOST("00-05",                                                   \
-                    BRIDGE(                                                    \
-                        "00:01.0",                                             \
-                        BRIDGE(                                                \
-                            "01:00.0",                                         \
-                            BRIDGE("02:00.0",                                  \
-                                   NVIDIA("03:00.0", "50",                     \
-                                          INFO("PCIDevice", "GH100") OSDEV(    \
-                                              "1", "nvml0",                    \
-                                              INFO("GPUModel",                 \
-                                                   "H100 &quot;SXM\"")         \
-                                                  INFO("NVIDIAUUID", "GPU-1")) \
-                                              OSDEV(                           \
-                                                  "5", "cuda0",                \
-                                                  INFO("CUDAGlobalMemorySize", \
-                                                       "1024"))))              \
-                                BRIDGE("02:01.0",                              \
-                                       MELLANOX("04:00.0", "0207",             \
-                                                NET("ib0")                     \
-                                                    VERBS("mlx5_0",            \
-                                                          PORT("4", "0x12"))   \
-                                                        VERBS("mlx5_9", "")))) \
-                            BRIDGE("00:02.0",                                  \
-                                   PCI("05:00.0", "0300", "1a03:2000", "0",    \
-                                       NET("eth9"))))))                        \
-           OBJECT("Package", "os_index='99'",                                  \
-                  NUMA("8", "0xcc", "") CORE("7", CPU("2") CPU("6"))           \
-                      CORE("9", CPU("3") CPU("7")) HOST(                       \
-                          "80-82",                                             \
-                          BRIDGE("80:01.0",                                    \
-                                 MELLANOX("81:00.0", "0200",                   \
-                                          NET("eth0") VERBS("mlx5_1",          \
-                                                            PORT("1", "0x0"))) \
-                                     MELLANOX("81:00.1", "0207",               \
-                                              VERBS("mlx5_2", "")))            \
-                              PCI("82:00.0", "0200", "8086:1533", "0",         \
-                                  NET("eno1")))),                              \
-       "")
 
 static void version_2(void)
 {
@@ -354,16 +255,6 @@ static void no_numa(void)
     dt_topo_destroy(topo);
 }
 
-/* ---- links ---- */
-
-#define FOUR_GPUS                                                              \
-    CPUS HOST("00-05",                                                         \
-              NVIDIA("01:00.0", "11", OSDEV("1", "x", ""))                     \
-                  NVIDIA("02:00.0", "12", "") NVIDIA("03:00.0", "13", "")      \
-                      NVIDIA("04:00.0", "14", "")                              \
-                          PCI("05:00.0", "0680", "10de:1af1", "21", "")        \
-                              PCI("06:00.0", "0680", "10de:1af1", "22", ""))
-
 static void links(void)
 {
     dt_topo_t *topo = expect(
@@ -406,97 +297,6 @@ static void links(void)
            topo->links[0][2] == 0,
        "and one has none");
     dt_topo_destroy(topo);
-}
-
-/* ---- bad input ---- */
-
-static void refuse(const char *xml, const char *what, const char *text)
-{
-    struct dt_error err;
-    dt_topo_t *topo = read_xml(xml, &err);
-    ok(!topo && strstr(err.text, text) && !strchr(err.text, '\n'), "%s: %s",
-       what, err.text);
-    dt_topo_destroy(topo);
-}
-
-#define EMPTY_MATRIX                                                           \
-    "<distances2 nbobjs='1' name='NVLinkBandwidth'><indexes>11</indexes>"      \
-    "<u64values>0</u64values></distances2>\n"
-
-static void bad_input(void)
-{
-    refuse("", "empty", "line 1");
-    refuse("\n<topology><object", "cut", "line 2");
-    refuse("<topology>\n<object type='PU'></topology>\n", "malformed",
-           "line 2");
-    refuse("<system version='1'/>", "another format", "<system>");
-    refuse("<topology version='3.0'><object type='Machine'/></topology>",
-           "the next version", "version 3.0, expected 1 or 2");
-    refuse("<topology version='2.0'/>", "nothing in it", "without CPUs");
-    refuse(V2("<object cpuset='0x1'/>", ""), "no type", "line 5");
-    refuse(V2(CPUS CPUS, ""), "a CPU twice", "CPU 0 is there twice");
-    refuse(V2(CPU("4096"), ""), "a CPU too many", "4096");
-    refuse(V2(CPU("-1"), ""), "a negative CPU", "4096");
-    refuse(V2(NUMA("1", "0x1", "") NUMA("1", "0x1", "") CPUS, ""),
-           "a NUMA node twice", "NUMA node");
-    refuse(V2(CPUS NVIDIA("01:00.0", "0", "") NVIDIA("01:00.0", "0", ""), ""),
-           "a GPU twice", "bus id");
-    refuse(V2(CPUS BRIDGE("01:00.0", NVIDIA("02:00.0", "0", ""))
-                  BRIDGE("01:00.0", NVIDIA("03:00.0", "0", "")),
-              ""),
-           "a bridge twice", "0000:01:00.0 is there twice");
-    refuse(V2(FOUR_GPUS, "<distances2 nbobjs='2' name='NVLinkBandwidth'>"
-                         "<indexes>11 12</indexes><u64values>1 2 3</u64values>"
-                         "</distances2>"),
-           "a matrix cut short", "3 of 4 values");
-    refuse(V2(FOUR_GPUS,
-              "<distances2 nbobjs='2' name='NVLinkBandwidth'>"
-              "<indexes>11 12</indexes><u64values>0 2.5 2.5</u64values>"
-              "</distances2>"),
-           "a matrix of fractions", " of 4 values");
-    refuse(V2(FOUR_GPUS, "<distances2 nbobjs='4294967295' "
-                         "name='NVLinkBandwidth'/>"),
-           "a huge matrix", "expected 1 to");
-    refuse(V2(FOUR_GPUS, EMPTY_MATRIX EMPTY_MATRIX), "a matrix twice",
-           "NVLinkBandwidth is there twice");
-    refuse("<!DOCTYPE topology [<!ENTITY a 'ha'><!ENTITY b '&a;&a;&a;'>]>\n"
-           "<topology>&b;</topology>",
-           "a billion laughs", "line 1");
-}
-
-static void deep(void)
-{
-    enum { DEEP = 100000 };
-    static const char open[] = "<object type='Group'>", end[] = "</object>";
-    char *xml = malloc(DEEP * (sizeof(open) + sizeof(end)) + 64), *at = xml;
-    if (!xml)
-        abort();
-    at += sprintf(at, "<topology>");
-    for (int i = 0; i < DEEP; i++)
-        at = stpcpy(at, open);
-    for (int i = 0; i < DEEP; i++)
-        at = stpcpy(at, end);
-    strcpy(at, "</topology>");
-    refuse(xml, "100000 deep", "deep");
-    free(xml);
-}
-
-/* Every beginning of a file is refused, with a line. */
-static void cut_anywhere(void)
-{
-    static const char xml[] = TWO_PACKAGES;
-    size_t refused = 0, last = strlen(xml) - 1; /* a line break */
-    for (size_t len = 0; len < last; len++) {
-        char *cut = strndup(xml, len);
-        dt_topo_t *topo = NULL;
-        struct dt_error err = {""};
-        refused +=
-            dt_topo_read_hwloc(cut, len, &topo, &err) == DT_ERR_CORRUPT &&
-            !topo && strstr(err.text, "line ");
-        free(cut);
-    }
-    ok(refused == last, "cut anywhere it is refused: %zu of %zu", refused,
-       last);
 }
 
 /* ---- ports ---- */
@@ -614,9 +414,6 @@ int main(void)
     other_nics();
     no_numa();
     links();
-    bad_input();
-    deep();
-    cut_anywhere();
     ports();
     live();
     const char *folder = getenv("DT_TOPOLOGIES");

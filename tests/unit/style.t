@@ -47,15 +47,17 @@ is "the library never ends or shells out of its process" "$(
     grep -nE '\b(exit|system|popen|alloca|strtok)\(' \
         /dev/null "${sources[@]}" | grep -E '^(lib|spank|pmix)/')" ""
 
-# an in-tree list of sources that forgets one breaks only the tarball
+# an in-tree list of sources that forgets one breaks only the tarball; a folder
+# of headers (-I) lists nothing, and what configure makes brings its .in
 unlisted()
 {
-    local file name
+    local file name lists
+    lists=$(sed -E -e 's/-I[^ ]*//g' \
+        -e 's/^AC_CONFIG_FILES\(\[(.*)\]\)/\1.in/' Makefile.am configure.ac)
     for file in "${files[@]}"; do
         name=$file
         until [ "$name" = . ] ||
-            grep -qE "(^|[ 	=/])${name//./\\.}( |	|\\\\|$)" \
-                Makefile.am configure.ac; do
+            grep -qE "(^|[ 	=/])${name//./\\.}( |	|\\\\|$)" <<<"$lists"; do
             name=$(dirname "$name")
         done
         [ "$name" != . ] || echo "$file"

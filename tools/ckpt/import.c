@@ -2,12 +2,14 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* import.c - dt-ckpt import: a checkpoint of files that others wrote. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "ckpt/safetensors.h"
 #include "compose.h"
 #include "filename.h"
@@ -72,7 +74,7 @@ static dt_result_t add_file(struct import *import, const char *path,
                             struct dt_error *err)
 {
     size_t size;
-    int fd = open_regular(path, &size);
+    int fd = dt_file_open_any(AT_FDCWD, path, &size);
     if (fd < 0)
         return errno == EINVAL
                    ? dt_error_set(err, DT_ERR_INVALID_ARG,

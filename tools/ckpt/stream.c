@@ -3,11 +3,9 @@
 /* stream.c - the bytes of a tensor in row-major order, piece by piece. */
 #include "stream.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -37,22 +35,6 @@ struct origin origin_of(struct checkpoint *c,
                            .n = t->ndim > 0 ? t->shape[0] : 1};
 }
 
-int open_regular(const char *path, size_t *size)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    int why = fstat(fd, &st) ? errno : S_ISREG(st.st_mode) ? 0 : EINVAL;
-    if (why) {
-        close(fd);
-        errno = why;
-        return -1;
-    }
-    *size = (size_t)st.st_size;
-    return fd;
-}
-
 /* How much there is of a tensor, and where it begins. */
 static void measure_tensor(struct stream *s)
 {
@@ -78,7 +60,7 @@ dt_result_t stream_open(struct stream *stream, const struct origin *origin,
     size_t size;
     if (origin->tensor)
         measure_tensor(&s);
-    else if ((s.fd = open_regular(origin->path, &size)) < 0)
+    else if ((s.fd = dt_file_open_any(AT_FDCWD, origin->path, &size)) < 0)
         return failed(err, origin->path);
     s.piece = malloc(STREAM_PIECE);
     s.raw = malloc(STREAM_PIECE);

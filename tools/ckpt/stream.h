@@ -29,10 +29,6 @@ struct origin origin_of(struct checkpoint *c,
 const struct dt_manifest_slice *
 own_slice(const struct dt_manifest_tensor *tensor, int rank);
 
-/* Open a regular file, maybe through links, which a user named. Returns a
- * descriptor, or -1 with errno. */
-int open_regular(const char *path, size_t *size);
-
 struct stream {
     struct origin origin;
     int fd;                              /* of the file, or -1 */

@@ -11,23 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 #define DIRECTORY "/dev/shm"
 enum { NOTE_MAX = 65536, NOTICE_SIZE = 4096 };
-
-/* Nobody else's, no link, no pipe; -1. */
-static int open_own(int at, const char *path, int flags)
-{
-    struct stat st;
-    int fd =
-        openat(at, path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return -1;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
-        st.st_uid == geteuid())
-        return fd;
-    close(fd);
-    return -1;
-}
 
 bool note_caps(const char *text, unsigned cap[5])
 {
@@ -59,7 +46,7 @@ void note_take(const char *path, struct note *note)
 {
     char line[REASON + 64];
     memset(note, 0, sizeof(*note));
-    int fd = open_own(AT_FDCWD, path, O_RDONLY);
+    int fd = dt_file_open_own(AT_FDCWD, path, O_RDONLY);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     if (!file) {
         if (fd >= 0)
@@ -98,7 +85,7 @@ size_t note_tell(const char *job, const char *node, const char *reason)
         if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
             !strstr(entry->d_name + strlen(prefix), part))
             continue;
-        int fd = open_own(dirfd(dir), entry->d_name, O_RDWR);
+        int fd = dt_file_open_own(dirfd(dir), entry->d_name, O_RDWR);
         if (fd < 0)
             continue;
         told += tell(fd, reason);
@@ -116,7 +103,7 @@ bool note_by_hand(const char *job, const char *node, bool hold,
         snprintf(path, sizeof(path), DIRECTORY "/dt-requeue.%s.%s", job, node);
     if (length < 0 || (size_t)length >= sizeof(path))
         return false;
-    int fd = open_own(AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND);
+    int fd = dt_file_open_own(AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND);
     if (fd < 0)
         return false;
     length = snprintf(line, sizeof(line), "hand %d %s\n", hold, reason);
