@@ -57,7 +57,8 @@
 #define DT_ENV_PROGRESS        "DT_PROGRESS" /* who moves what is outstanding */
 #define DT_ENV_PROGRESS_THREAD "thread"
 #define DT_ENV_TUNE            "DT_TUNE" /* a file of parameters, coll/tune.h */
-#define DT_ENV_GPU_WAY         "DT_GPU_WAY" /* what moves GPU memory */
+#define DT_ENV_GPU_WAY         "DT_GPU_WAY"    /* what moves GPU memory */
+#define DT_ENV_GPU_DIRECT      "DT_GPU_DIRECT" /* 0, 1: hand it to the network */
 
 /* Read a whole decimal number in [min, max] from variable name into *value;
  * fallback when it is unset or empty. INVALID_ARG otherwise. */

@@ -8,7 +8,7 @@
 #include "boot/boot.h"
 
 #define DT_CARD_TLS     2 /* transports on a card */
-#define DT_CARD_VERSION 2
+#define DT_CARD_VERSION 3
 
 struct dt_card {
     char node[64];

@@ -49,6 +49,12 @@ void dt_gpu_close(struct dt_comm *comm);
 
 /* ---- for the thread; with the lock held ---- */
 
+/* While messages in memory of a GPU are under way, its context is to be the
+ * thread's current one when the transports move: the GPU's leave undoes it, if
+ * the answer is true. */
+struct dt_gpu_scope;
+bool dt_gpu_enter(struct dt_world *world, struct dt_gpu_scope *scope);
+
 /* Is anything under way that needs somebody to move it? */
 bool dt_gpu_busy(const struct dt_world *world);
 

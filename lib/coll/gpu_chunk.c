@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* gpu_chunk.c - a chunk between its pinned slots: a host collective of the
- * twin, or messages, where not all ranks take part, or where only the two ends
- * of each know how long it is. */
+/* gpu_chunk.c - a chunk between its pinned slots (gpu_direct.c: without them):
+ * a host collective of the twin, or messages, where not all ranks take part, or
+ * where only the two ends of each know how long it is. */
 #include <string.h>
 
 #include "coll/gpu_comm.h"
@@ -61,23 +61,22 @@ static uint64_t tag_of(const struct dt_gpu_lane *lane, uint64_t slot)
     return (uint64_t)lane->gpu->comm->id << DT_TAG_COMM_SHIFT | slot;
 }
 
-static void message(struct dt_gpu_lane *lane, struct dt_gpu_chunk *chunk,
-                    bool send, size_t peer, uint64_t slot, char *buf,
-                    size_t len)
+void dt_gpu_message_start(struct dt_gpu_lane *lane, struct dt_gpu_chunk *chunk,
+                          const struct dt_gpu_message *message)
 {
     const struct dt_comm *comm = lane->gpu->comm;
-    struct dt_tl *tl = dt_world_route(comm->world, comm->members[peer]);
-    struct dt_tl_req *req = &chunk->messages[chunk->nmessages];
-    if (!len)
+    const size_t peer = comm->members[message->peer];
+    struct dt_tl *tl = dt_world_route(comm->world, peer);
+    if (!message->len)
         return;
-    chunk->nmessages++;
-    memset(req, 0, sizeof(*req));
-    if (send)
-        tl->ops->isend(tl, comm->members[peer], tag_of(lane, slot), buf, len,
-                       req);
+    struct dt_tl_req *req = &chunk->messages[chunk->nmessages++];
+    *req = (struct dt_tl_req){.memory = message->memory};
+    if (message->send)
+        tl->ops->isend(tl, peer, tag_of(lane, message->slot), message->buf,
+                       message->len, req);
     else
-        tl->ops->irecv(tl, comm->members[peer], tag_of(lane, slot), buf, len,
-                       req);
+        tl->ops->irecv(tl, peer, tag_of(lane, message->slot), message->buf,
+                       message->len, req);
 }
 
 static void start_message(struct dt_gpu_lane *lane,
@@ -88,8 +87,13 @@ static void start_message(struct dt_gpu_lane *lane,
     bool send = lane->kind == DT_COLL_SEND;
     size_t count = dt_gpu_clip(
         shape->count, (number - work->first) * work->columns, work->columns);
-    message(lane, chunk, send, lane->peer, DT_GPU_TAG_P2P,
-            slot_of(lane, !send, number), count * dt_dtype_size(shape->dtype));
+    const struct dt_gpu_message message = {.send = send,
+                                           .peer = lane->peer,
+                                           .slot = DT_GPU_TAG_P2P,
+                                           .buf = slot_of(lane, !send, number),
+                                           .len = count *
+                                                  dt_dtype_size(shape->dtype)};
+    dt_gpu_message_start(lane, chunk, &message);
 }
 
 /* A row to each rank, and one from it; that for myself is copied. */
@@ -107,9 +111,13 @@ static void start_rows(struct dt_gpu_lane *lane, struct dt_gpu_work *work,
                   displs);
         for (size_t r = 0; r < comm->size; r++) {
             char *row = slot_of(lane, way, number) + displs[r] * elem;
+            const struct dt_gpu_message message = {.send = !way,
+                                                   .peer = r,
+                                                   .slot = DT_GPU_TAG_ALL,
+                                                   .buf = row,
+                                                   .len = counts[r] * elem};
             if (r != comm->rank)
-                message(lane, chunk, !way, r, DT_GPU_TAG_ALL, row,
-                        counts[r] * elem);
+                dt_gpu_message_start(lane, chunk, &message);
             else if (!way)
                 self = row;
             else if (counts[r])
@@ -127,6 +135,8 @@ dt_result_t dt_gpu_chunk_start(struct dt_gpu_lane *lane,
     struct dt_gpu_chunk *chunk = &lane->chunks[number % DT_GPU_SLOTS];
     chunk->request = NULL;
     chunk->nmessages = 0;
+    if (work->direct)
+        return dt_gpu_direct_start(lane, work, number, err);
     if (lane->kind == DT_COLL_SEND || lane->kind == DT_COLL_RECV)
         start_message(lane, work, number);
     else if (work->base.shape.coll == DT_COLL_ALLTOALL && work->out.counts)
@@ -154,5 +164,7 @@ dt_result_t dt_gpu_chunk_test(struct dt_gpu_lane *lane, uint32_t number,
             return dt_error_set(err, status, "a message was lost");
         chunk->nmessages--;
     }
+    lane->gpu->flying -= chunk->direct;
+    chunk->direct = false;
     return DT_SUCCESS;
 }

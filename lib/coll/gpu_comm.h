@@ -15,7 +15,8 @@
  *                                                          free = k
  *
  * So a chunk is over, and so is a work with its last one, when free says so.
- * Only done is written by the host. */
+ * Only done is written by the host. A work that is handed to the network where
+ * it is (gpu_direct.c) has the same chunks without the copies. */
 #ifndef DT_COLL_GPU_COMM_H
 #define DT_COLL_GPU_COMM_H
 
@@ -31,9 +32,12 @@
 #define DT_GPU_SLOT     ((size_t)4 << 20)
 #define DT_GPU_SLOT_P2P ((size_t)2 << 20)
 
+/* Bytes of a row in a chunk that needs no slot: each shows that all is well. */
+#define DT_GPU_DIRECT_ROW ((size_t)16 << 20)
+
 /* Tags of messages of our own, next to that of dt_send and dt_recv. */
 #define DT_GPU_TAG_P2P   (DT_TAG_P2P - 1)
-#define DT_GPU_TAG_ALL   (DT_TAG_P2P - 2) /* dt_alltoallv */
+#define DT_GPU_TAG_ALL   (DT_TAG_P2P - 2) /* collectives */
 #define DT_GPU_TAG_WATCH (DT_TAG_P2P - 3)
 
 /* The user's buffer at one end of a work: rows, of which a chunk has the same
@@ -44,6 +48,7 @@ struct dt_gpu_side {
     size_t pitch; /* bytes from row to row of an even form */
     /* of an uneven one: elements; they are the work's */
     size_t *counts, *displs;
+    enum dt_tl_memory memory; /* of a direct work */
 };
 
 struct dt_gpu_work {
@@ -58,6 +63,8 @@ struct dt_gpu_work {
     size_t columns;         /* elements of a row in a chunk */
     struct dt_gpu_side out, in;
     size_t *scratch; /* counts of a chunk, and where they begin */
+    bool direct;
+    uint32_t half; /* its chunks before those of a bcast's second half, or 0 */
 };
 
 struct dt_gpu_works {
@@ -69,6 +76,7 @@ struct dt_gpu_chunk {
     struct dt_request *request; /* either this */
     struct dt_tl_req *messages; /* or these */
     size_t nmessages;
+    bool direct; /* they are in memory of the GPU */
 };
 
 struct dt_gpu_lane {
@@ -76,6 +84,7 @@ struct dt_gpu_lane {
     struct dt_gpu_comm *gpu;
     enum dt_coll kind; /* SEND, RECV; ALLREDUCE stands for all others */
     size_t peer;
+    bool direct; /* all works are, to this peer */
     dt_stream_t out, in;
     void *page;                    /* of the flags, which are far apart */
     uint32_t *ready, *done, *free; /* see above */
@@ -97,6 +106,8 @@ struct dt_gpu_comm {
     struct dt_gpu_nccl *nccl;
     struct dt_gpu_node *node;
     char reason[512]; /* why node is NULL */
+    bool direct;      /* what only moves goes so, on all ranks */
+    size_t flying;    /* chunks that are direct, under way */
     struct dt_gpu_lane *lanes;
     struct dt_gpu_works exchanges; /* of the node, and NCCL's, under way */
     struct dt_gpu_works ended;     /* held, complete */
@@ -184,6 +195,32 @@ void dt_gpu_work_retire(struct dt_gpu_works *works, struct dt_gpu_work *work,
 /* Its holder lets it go. With the lock. */
 void dt_gpu_work_release(struct dt_gpu_work *work);
 
+/* ---- gpu_direct.c ---- */
+
+/* Do messages with this peer go so, on which its end agrees; could they with
+ * all of them? Local. */
+bool dt_gpu_direct_to(const struct dt_gpu_comm *gpu, size_t peer);
+bool dt_gpu_direct_all(const struct dt_gpu_comm *gpu);
+
+/* Does this work go so? Equal on all ranks that it needs. */
+bool dt_gpu_direct_serves(const struct dt_gpu_lane *lane,
+                          const struct dt_shape *shape);
+
+/* Make it one that does: how many chunks has it? Errors: of the driver. */
+dt_result_t dt_gpu_direct_open(const struct dt_gpu_comm *gpu,
+                               struct dt_gpu_work *work, uint32_t *chunks,
+                               struct dt_error *err);
+
+/* What is put on the out stream in front of the chunk. */
+dt_result_t dt_gpu_direct_out(const struct dt_gpu_lane *lane,
+                              const struct dt_gpu_work *work, uint32_t number,
+                              struct dt_error *err);
+
+/* The host's part; with the lock. */
+dt_result_t dt_gpu_direct_start(struct dt_gpu_lane *lane,
+                                const struct dt_gpu_work *work, uint32_t number,
+                                struct dt_error *err);
+
 /* ---- gpu_stage.c, gpu_solo.c: put a work on streams ---- */
 
 dt_result_t dt_gpu_stage(struct dt_gpu_comm *gpu, struct dt_gpu_work *work,
@@ -192,6 +229,18 @@ dt_result_t dt_gpu_solo(struct dt_gpu_comm *gpu, struct dt_gpu_work *work,
                         const struct dt_call *call, struct dt_error *err);
 
 /* ---- gpu_chunk.c: the host's part; with the lock ---- */
+
+/* A message of a chunk. */
+struct dt_gpu_message {
+    bool send;
+    size_t peer;
+    uint64_t slot; /* of its tag */
+    char *buf;
+    size_t len; /* 0: there is none */
+    enum dt_tl_memory memory;
+};
+void dt_gpu_message_start(struct dt_gpu_lane *lane, struct dt_gpu_chunk *chunk,
+                          const struct dt_gpu_message *message);
 
 /* Start a chunk of the work, by its number. */
 dt_result_t dt_gpu_chunk_start(struct dt_gpu_lane *lane,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* gpu_drive.c - what moves the chunks between the streams and the ranks: the
- * thread, and whoever waits. No call of the driver is made here. */
+ * thread, and whoever waits. No call of the driver is made here that could
+ * wait. */
 #include <time.h>
 
 #include "base/env.h"

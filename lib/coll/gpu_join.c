@@ -65,7 +65,9 @@ static dt_result_t open_streams(struct dt_gpu_lane *lane, struct dt_error *err)
     if (rc != DT_SUCCESS || alone) /* gpu_solo.c needs no more */
         return rc;
     rc = gpu->ops->stream_create(gpu, device, &lane->out, err);
-    return rc == DT_SUCCESS ? open_slots(lane, err) : rc;
+    if (rc != DT_SUCCESS || lane->direct)
+        return rc;
+    return open_slots(lane, err);
 }
 
 static dt_result_t open_lane(struct dt_gpu_comm *gpu, enum dt_coll kind,
@@ -79,6 +81,7 @@ static dt_result_t open_lane(struct dt_gpu_comm *gpu, enum dt_coll kind,
     lane->gpu = gpu;
     lane->kind = kind;
     lane->peer = peer;
+    lane->direct = !collective && dt_gpu_direct_to(gpu, peer);
     lane->slot = collective ? DT_GPU_SLOT : DT_GPU_SLOT_P2P;
     dt_gpu_works_init(&lane->works);
     dt_result_t rc = dt_gpu_pulse_open(gpu, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* gpu_stage.c - through pinned memory of the host: a work in chunks, each put
- * on the two streams of its lane. */
+/* gpu_stage.c - a work in chunks, each put on the two streams of its lane:
+ * through pinned memory of the host, or, direct, without it. */
 #include <stdlib.h>
 
 #include "coll/cut.h"
@@ -82,7 +82,7 @@ static dt_result_t copy_side(const struct dt_gpu_comm *gpu,
     const struct dt_gpu_side *side = out ? &work->out : &work->in;
     size_t elem = dt_dtype_size(work->base.shape.dtype);
     dt_result_t rc = DT_SUCCESS;
-    if (!side->rows)
+    if (!side->rows || work->direct)
         return DT_SUCCESS;
     if (!side->counts) {
         size_t count =
@@ -124,6 +124,8 @@ static dt_result_t put_out(const struct dt_gpu_lane *lane,
     if (!dt_gpu_reached(lane->free, number - DT_GPU_SLOTS))
         rc = gpu->ops->await(gpu, device, lane->free, number - DT_GPU_SLOTS,
                              lane->out, err);
+    if (rc == DT_SUCCESS && work->direct)
+        rc = dt_gpu_direct_out(lane, work, number, err);
     if (rc == DT_SUCCESS)
         rc = copy_side(lane->gpu, work, (number - work->first) * work->columns,
                        slot, true, lane->out, err);
@@ -178,13 +180,13 @@ static dt_result_t room_for_messages(struct dt_gpu_lane *lane, size_t n,
     return DT_SUCCESS;
 }
 
-/* dt_alltoallv: to, and from, each rank. */
+/* Direct collectives, and dt_alltoallv: to, and from, each rank. */
 static size_t messages_of(const struct dt_gpu_work *work)
 {
     const struct dt_shape *shape = &work->base.shape;
     if (shape->coll == DT_COLL_SEND || shape->coll == DT_COLL_RECV)
         return 1;
-    return shape->senddispls ? 2 * work->base.comm->size : 0;
+    return work->direct || shape->senddispls ? 2 * work->base.comm->size : 0;
 }
 
 dt_result_t dt_gpu_stage(struct dt_gpu_comm *gpu, struct dt_gpu_work *work,
@@ -192,9 +194,14 @@ dt_result_t dt_gpu_stage(struct dt_gpu_comm *gpu, struct dt_gpu_work *work,
 {
     const struct dt_shape *shape = &work->base.shape;
     struct dt_gpu_lane *lane;
+    uint32_t chunks = 0;
     if (call->capturing)
         return no_capture(gpu, call, err);
     dt_result_t rc = dt_gpu_lane(gpu, shape->coll, shape->root, &lane, err);
+    if (rc == DT_SUCCESS && dt_gpu_direct_serves(lane, shape))
+        rc = dt_gpu_direct_open(gpu, work, &chunks, err);
+    else if (rc == DT_SUCCESS)
+        chunks = cut(work, lane);
     if (rc == DT_SUCCESS)
         rc = room_for_messages(lane, messages_of(work), err);
     /* what is in the lane waits for nothing that comes later on the stream */
@@ -202,7 +209,7 @@ dt_result_t dt_gpu_stage(struct dt_gpu_comm *gpu, struct dt_gpu_work *work,
         rc = gpu->gpu->ops->order(gpu->gpu, gpu->device, work->stream,
                                   lane->out, err);
     if (rc == DT_SUCCESS)
-        rc = dt_gpu_append(lane, work, cut(work, lane), err);
+        rc = dt_gpu_append(lane, work, chunks, err);
     if (rc != DT_SUCCESS)
         return rc;
     for (uint32_t i = 0; rc == DT_SUCCESS && i < work->chunks; i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* gpu_ways.c - by which of its ways a communicator's calls on GPU memory go:
- * NCCL's, if the user wants it; exchanges in a node; else through the host.
+ * NCCL's, if the user wants it; exchanges in a node; handed to the network
+ * where they are; else through the host.
  *
  * Nothing is measured to choose: the ways give different bits, and those are to
  * be the same in every run. */
@@ -80,6 +81,17 @@ static void tell_why_not(const struct dt_gpu_comm *gpu, const char *reason)
                 reason);
 }
 
+/* If one rank cannot do it with one other, none does. */
+static dt_result_t agree_on_direct(struct dt_gpu_comm *gpu,
+                                   struct dt_comm *twin, struct dt_error *err)
+{
+    const struct dt_error why = {""};
+    dt_result_t mine = dt_gpu_direct_all(gpu) ? DT_SUCCESS : DT_ERR_UNSUPPORTED;
+    dt_result_t rc = dt_gpu_agree(twin, mine, &why, err);
+    gpu->direct = rc == DT_SUCCESS;
+    return rc == DT_ERR_UNSUPPORTED ? DT_SUCCESS : rc;
+}
+
 dt_result_t dt_gpu_open_ways(struct dt_gpu_comm *gpu, struct dt_comm *twin,
                              struct dt_error *err)
 {
@@ -98,6 +110,9 @@ dt_result_t dt_gpu_open_ways(struct dt_gpu_comm *gpu, struct dt_comm *twin,
         snprintf(gpu->reason, sizeof(gpu->reason), DT_ENV_GPU_WAY "=staged");
         return rc;
     }
+    rc = agree_on_direct(gpu, twin, err);
+    if (rc != DT_SUCCESS)
+        return rc;
     rc = dt_gpu_node_open(twin, gpu->gpu, gpu->device, &gpu->node, gpu->reason,
                           &why);
     return dt_gpu_agree(twin, rc, &why, err);

@@ -30,9 +30,11 @@ static dt_result_t no_memory(struct dt_error *err)
 
 static dt_result_t open_transports(struct dt_world *world, struct dt_error *err)
 {
-    const struct dt_tl_config config = {world->rank, world->size};
-    dt_result_t rc = DT_SUCCESS;
-    if (world->size > 1)
+    struct dt_tl_config config = {world->rank, world->size, 0};
+    long gpu_memory = 0;
+    dt_result_t rc = dt_env_long(DT_ENV_GPU_DIRECT, -1, 0, 1, &gpu_memory, err);
+    config.gpu_memory = (int)gpu_memory;
+    if (rc == DT_SUCCESS && world->size > 1)
         rc = kinds[TL_SHM]->open(&config, &world->tl[TL_SHM], err);
     if (rc == DT_SUCCESS && world->size > 1 && world->boot->nnodes != 1)
         rc = kinds[TL_UCX]->open(&config, &world->tl[TL_UCX], err);
@@ -278,15 +280,25 @@ void dt_world_let_in(struct dt_world *world)
     dt_world_lock(world);
 }
 
+static void leave(struct dt_world *world, bool entered,
+                  struct dt_gpu_scope *scope)
+{
+    if (entered)
+        world->gpu->ops->leave(world->gpu, scope);
+}
+
 bool dt_world_progress(struct dt_world *world)
 {
     bool moved = false;
+    struct dt_gpu_scope scope;
+    bool entered = dt_gpu_enter(world, &scope);
     for (size_t i = 0; i < DT_CARD_TLS; i++)
         if (world->tl[i])
             moved |= world->tl[i]->ops->progress(world->tl[i]);
     for (size_t i = 0; i < world->ncomms; i++)
         if (world->comms[i])
             moved |= dt_comm_progress(world->comms[i]);
+    leave(world, entered, &scope);
     return moved;
 }
 
@@ -298,9 +310,12 @@ dt_result_t dt_world_fail(struct dt_world *world, dt_result_t why,
     if (err)
         world->failure_text = *err;
     world->failure = why;
+    struct dt_gpu_scope scope;
+    bool entered = dt_gpu_enter(world, &scope);
     for (size_t i = 0; i < DT_CARD_TLS; i++)
         if (world->tl[i])
             world->tl[i]->ops->revoke(world->tl[i]);
+    leave(world, entered, &scope);
     return why;
 }
 
@@ -317,6 +332,8 @@ void dt_world_listen(struct dt_world *world, int patience)
 void dt_world_check(struct dt_world *world)
 {
     struct dt_error err = {""};
+    struct dt_gpu_scope scope;
+    bool entered = dt_gpu_enter(world, &scope);
     for (size_t i = 0; i < DT_CARD_TLS; i++) {
         struct dt_tl *tl = world->tl[i];
         dt_result_t rc = tl ? tl->ops->check(tl, &err) : DT_SUCCESS;
@@ -325,4 +342,5 @@ void dt_world_check(struct dt_world *world)
         dt_world_listen(world, DT_BOOT_PATIENCE);
         dt_world_fail(world, rc, &err);
     }
+    leave(world, entered, &scope);
 }

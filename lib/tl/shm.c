@@ -277,6 +277,7 @@ const struct dt_tl_ops dt_tl_shm = {
     .open = shm_open,
     .address = shm_address,
     .connect = shm_connect,
+    .takes_gpu = dt_tl_no_takes_gpu,
     .isend = dt_shm_isend,
     .irecv = dt_shm_irecv,
     .progress = shm_progress,

@@ -428,6 +428,7 @@ const struct dt_tl_ops dt_tl_sim = {
     .open = sim_open,
     .address = sim_address,
     .connect = sim_connect,
+    .takes_gpu = dt_tl_no_takes_gpu,
     .isend = sim_isend,
     .irecv = sim_irecv,
     .progress = sim_progress,

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* stub.c - what a transport answers that has no boards and no memory. */
+/* stub.c - what a transport answers that knows no GPUs, and has no boards and
+ * no memory. */
 #include <time.h>
 
 #include "tl/tl.h"
+
+bool dt_tl_no_takes_gpu(struct dt_tl *tl, size_t peer)
+{
+    (void)tl;
+    (void)peer;
+    return false;
+}
 
 void dt_tl_no_nap(struct dt_tl *tl, unsigned us)
 {

@@ -37,10 +37,18 @@
 #define DT_TAG_BITS 40
 #define DT_TAG_NOTE ((uint64_t)1 << 63)
 
+/* Where the buffer of a message is. */
+enum dt_tl_memory {
+    DT_TL_HOST,
+    DT_TL_GPU,     /* where takes_gpu says yes; at both ends, or at none */
+    DT_TL_MANAGED, /* the same, of memory that moves by itself */
+};
+
 /* One message in flight. The caller owns it, zeroed before first use, and
  * leaves it in place until status is no longer DT_IN_PROGRESS. */
 struct dt_tl_req {
     dt_result_t status;
+    enum dt_tl_memory memory; /* the caller's, from before the start */
     uint64_t tag; /* of a completed receive: as sent, with its note bit */
     /* the transport's own */
     struct dt_tl *tl;
@@ -54,6 +62,8 @@ struct dt_tl_req {
 
 struct dt_tl_config {
     size_t rank, size; /* in the world */
+    int gpu_memory;    /* may messages be in it? 0: no; 1: where that can be;
+                        * -1: where the network reads it by itself */
 };
 
 /* What this transport put on the card of a rank; addr NULL: that rank is not
@@ -124,6 +134,11 @@ struct dt_tl_ops {
      * NULL). May be lazy. Errors: SYSTEM, VERSION, NO_MEMORY. */
     dt_result_t (*connect)(struct dt_tl *tl, const struct dt_tl_peer *peers,
                            struct dt_error *err);
+
+    /* Can messages with this peer be in memory of GPUs? Both know it alike,
+     * from connect on. While such a one is under way, the context of its GPU
+     * is the thread's current one in isend, irecv and progress. */
+    bool (*takes_gpu)(struct dt_tl *tl, size_t peer);
 
     /* Start a message of len > 0 bytes. Never blocks; req->status tells when
      * it is complete, which may be at once. A send is complete when buf may
@@ -207,8 +222,9 @@ struct dt_tl_ops {
 extern const struct dt_tl_ops dt_tl_shm; /* ranks of one node */
 extern const struct dt_tl_ops dt_tl_ucx; /* any ranks */
 
-/* For a transport that has no boards, no memory of its own and nothing to
- * pin. */
+/* For a transport that knows no GPUs, and has no boards, no memory of its own
+ * and nothing to pin. */
+bool dt_tl_no_takes_gpu(struct dt_tl *tl, size_t peer);
 void dt_tl_no_nap(struct dt_tl *tl, unsigned us);
 dt_result_t dt_tl_no_board_open(struct dt_tl *tl,
                                 const struct dt_board_config *config,

@@ -58,7 +58,7 @@ static void give_up(struct dt_ucx *ucx, struct dt_tl_req *req)
 {
     delist(ucx, req);
     req->status = DT_ERR_PROC_FAILED;
-    if (req->handle && !dt_ucx_puts(ucx, req->peer, req->len))
+    if (req->handle && !dt_ucx_puts(ucx, req))
         ((struct dt_ucx_slot *)req->handle)->orphan = true;
 }
 
@@ -70,7 +70,7 @@ static void fail(struct dt_ucx *ucx)
         next = req->next;
         if (!req->handle)
             give_up(ucx, req);
-        else if (!req->send && !dt_ucx_puts(ucx, req->peer, req->len))
+        else if (!req->send && !dt_ucx_puts(ucx, req))
             ucp_request_cancel(ucx->worker, req->handle);
     }
     dt_ucx_cut(ucx);
@@ -173,6 +173,7 @@ static bool prepare(struct dt_ucx *ucx, size_t rank, uint64_t tag, size_t len,
                     bool send, struct dt_tl_req *req)
 {
     *req = (struct dt_tl_req){.status = DT_IN_PROGRESS,
+                              .memory = req->memory,
                               .tag = tag,
                               .tl = &ucx->tl,
                               .len = len,
@@ -197,6 +198,13 @@ static ucp_request_param_t describe(struct dt_ucx *ucx, struct dt_tl_req *req)
         param.cb.send = on_sent;
     else
         param.cb.recv = on_received;
+    if (req->memory != DT_TL_HOST) { /* UCX need not find out where it is */
+        param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+        param.memory_type = req->memory == DT_TL_GPU
+                                ? UCS_MEMORY_TYPE_CUDA
+                                : UCS_MEMORY_TYPE_CUDA_MANAGED;
+        return param;
+    }
 #if UCP_API_VERSION >= UCP_VERSION(1, 13)
     param.memh = dt_ucx_mem_find(ucx, req->buf, req->len);
     if (param.memh)
@@ -209,7 +217,7 @@ static ucp_request_param_t describe(struct dt_ucx *ucx, struct dt_tl_req *req)
 
 static void post_send(struct dt_ucx *ucx, struct dt_tl_req *req)
 {
-    if (dt_ucx_puts(ucx, req->peer, req->len)) {
+    if (dt_ucx_puts(ucx, req)) {
         dt_ucx_put_send(ucx, req);
         return;
     }
@@ -225,7 +233,7 @@ static void post_send(struct dt_ucx *ucx, struct dt_tl_req *req)
 
 static void post_recv(struct dt_ucx *ucx, struct dt_tl_req *req)
 {
-    if (dt_ucx_puts(ucx, req->peer, req->len)) {
+    if (dt_ucx_puts(ucx, req)) {
         dt_ucx_put_recv(ucx, req);
         return;
     }
@@ -257,6 +265,14 @@ void dt_ucx_release(struct dt_ucx_peer *peer)
     }
 }
 
+static bool ucx_takes_gpu(struct dt_tl *tl, size_t rank)
+{
+    const struct dt_ucx *ucx = ucx_of(tl);
+    const struct dt_tl_peer *card = &ucx->peers[rank].card;
+    return ucx->gpu && card->addr &&
+           ((const char *)card->addr)[card->len - 1] == 1;
+}
+
 static void ucx_isend(struct dt_tl *tl, size_t rank, uint64_t tag,
                       const void *buf, size_t len, struct dt_tl_req *req)
 {
@@ -281,7 +297,7 @@ static void ucx_irecv(struct dt_tl *tl, size_t rank, uint64_t tag, void *buf,
     if (!dt_ucx_link(peer)) {
         /* what a peer sent before it went still counts */
         ucp_tag_recv_info_t info;
-        if (!dt_ucx_puts(ucx, rank, len) &&
+        if (!dt_ucx_puts(ucx, req) &&
             ucp_tag_probe_nb(ucx->worker, tag | (uint64_t)rank << DT_TAG_BITS,
                              DT_UCX_MATCH, 0, &info))
             post_recv(ucx, req);
@@ -344,6 +360,7 @@ static void ucx_close(struct dt_tl *tl)
     dt_ucx_put_stop(ucx);
     free(ucx->peers);
     free(ucx->cards);
+    free(ucx->card);
     free(ucx);
 }
 
@@ -360,7 +377,7 @@ static dt_result_t ucx_open(const struct dt_tl_config *config,
     ucx->tl.ops = &dt_tl_ucx;
     ucx->rank = config->rank;
     ucx->size = config->size;
-    dt_result_t result = dt_ucx_start(ucx, err);
+    dt_result_t result = dt_ucx_start(ucx, config->gpu_memory, err);
     if (result != DT_SUCCESS) {
         ucx_close(&ucx->tl);
         return result;
@@ -371,8 +388,8 @@ static dt_result_t ucx_open(const struct dt_tl_config *config,
 
 static void ucx_address(struct dt_tl *tl, const void **addr, size_t *len)
 {
-    *addr = ucx_of(tl)->addr;
-    *len = ucx_of(tl)->addr_len;
+    *addr = ucx_of(tl)->card;
+    *len = ucx_of(tl)->card_len;
 }
 
 static dt_result_t ucx_connect(struct dt_tl *tl, const struct dt_tl_peer *cards,
@@ -405,6 +422,7 @@ const struct dt_tl_ops dt_tl_ucx = {
     .open = ucx_open,
     .address = ucx_address,
     .connect = ucx_connect,
+    .takes_gpu = ucx_takes_gpu,
     .isend = ucx_isend,
     .irecv = ucx_irecv,
     .progress = ucx_progress,

@@ -86,7 +86,8 @@ struct dt_ucx {
     ucp_context_h context;
     ucp_worker_h worker;
     ucp_address_t *addr;
-    size_t addr_len;
+    char *card; /* a copy of it, and a byte: does this rank take GPU memory? */
+    size_t card_len;
     struct dt_ucx_peer *peers;
     char *cards;                      /* the bytes the peers' cards point to */
     struct dt_tl_req *pending, *last; /* a doubly linked list, oldest first */
@@ -100,6 +101,7 @@ struct dt_ucx {
     size_t closes;    /* flushes and closes of endpoints under way */
     size_t drops;     /* receives of unwanted messages under way */
     bool rdma;        /* the network moves the bytes by itself */
+    bool gpu;         /* messages may be in memory of GPUs */
     bool watching;    /* UCX notices deaths, at least of some peers */
     bool deaths;      /* some peer is dead */
     bool doomed;      /* to fail when no callback is active */
@@ -130,9 +132,10 @@ void dt_ucx_release(struct dt_ucx_peer *peer);
 
 /* ---- ucx_setup.c ---- */
 
-/* Start UCX: context, worker, address. What it has started when it fails is
- * in *ucx, and dt_ucx_stop gives it back. */
-dt_result_t dt_ucx_start(struct dt_ucx *ucx, struct dt_error *err);
+/* Start UCX: context, worker, address; gpu_memory is that of the config. What
+ * it has started when it fails is in *ucx, and dt_ucx_stop gives it back. */
+dt_result_t dt_ucx_start(struct dt_ucx *ucx, int gpu_memory,
+                         struct dt_error *err);
 void dt_ucx_stop(struct dt_ucx *ucx);
 
 /* ---- ucx_note.c ---- */
@@ -192,11 +195,13 @@ void dt_ucx_put_cancel(struct dt_ucx *ucx);
 /* Free it all, when the worker is never progressed again. */
 void dt_ucx_put_stop(struct dt_ucx *ucx);
 
-/* Is a message of this length put? Both sides know it alike. */
-static inline bool dt_ucx_puts(const struct dt_ucx *ucx, size_t rank,
-                               size_t len)
+/* Is this message put? Both sides know it alike. Memory of GPUs is left to
+ * UCX, which knows how each network comes to it. */
+static inline bool dt_ucx_puts(const struct dt_ucx *ucx,
+                               const struct dt_tl_req *req)
 {
-    return ucx->peers[rank].puts && len >= DT_UCX_LONG;
+    return ucx->peers[req->peer].puts && req->len >= DT_UCX_LONG &&
+           req->memory == DT_TL_HOST;
 }
 
 static inline size_t dt_ucx_rank_of(const struct dt_ucx_peer *peer)

@@ -293,7 +293,7 @@ void dt_ucx_put_cancel(struct dt_ucx *ucx)
     for (struct dt_tl_req *req = ucx->pending, *next; req; req = next) {
         next = req->next;
         struct dt_ucx_put *put = req->handle;
-        if (!put || !dt_ucx_puts(ucx, req->peer, req->len))
+        if (!put || !dt_ucx_puts(ucx, req))
             continue;
         put->parts++; /* it stays until both are canceled */
         for (size_t i = 0; i < 2; i++)

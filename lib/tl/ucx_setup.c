@@ -117,6 +117,30 @@ static void tune(struct dt_ucx *ucx, ucp_config_t *config, const char *found)
     }
 }
 
+/* Over TCP it would be UCX that copies through the host, in small pieces. */
+static bool takes_gpu(const struct dt_ucx *ucx, int gpu_memory)
+{
+    const uint64_t cuda =
+        UCS_BIT(UCS_MEMORY_TYPE_CUDA) | UCS_BIT(UCS_MEMORY_TYPE_CUDA_MANAGED);
+    ucp_context_attr_t attr = {.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES};
+    if (!gpu_memory || (gpu_memory < 0 && !ucx->rdma))
+        return false;
+    return ucp_context_query(ucx->context, &attr) == UCS_OK &&
+           (attr.memory_types & cuda) == cuda;
+}
+
+static dt_result_t make_card(struct dt_ucx *ucx, size_t len,
+                             struct dt_error *err)
+{
+    ucx->card = malloc(len + 1);
+    if (!ucx->card)
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+    memcpy(ucx->card, ucx->addr, len);
+    ucx->card[len] = ucx->gpu;
+    ucx->card_len = len + 1;
+    return DT_SUCCESS;
+}
+
 static dt_result_t make_worker(struct dt_ucx *ucx, struct dt_error *err)
 {
     ucp_worker_params_t params = {.field_mask =
@@ -136,11 +160,11 @@ static dt_result_t make_worker(struct dt_ucx *ucx, struct dt_error *err)
     if (status != UCS_OK)
         return explain(status, "tell its address", err);
     ucx->addr = attr.address;
-    ucx->addr_len = attr.address_length;
-    return DT_SUCCESS;
+    return make_card(ucx, attr.address_length, err);
 }
 
-dt_result_t dt_ucx_start(struct dt_ucx *ucx, struct dt_error *err)
+dt_result_t dt_ucx_start(struct dt_ucx *ucx, int gpu_memory,
+                         struct dt_error *err)
 {
     ucp_config_t *config;
     ucs_status_t status = ucp_config_read(NULL, NULL, &config);
@@ -155,7 +179,10 @@ dt_result_t dt_ucx_start(struct dt_ucx *ucx, struct dt_error *err)
         result = make_context(ucx, config, err);
     }
     ucp_config_release(config);
-    return result == DT_SUCCESS ? make_worker(ucx, err) : result;
+    if (result != DT_SUCCESS)
+        return result;
+    ucx->gpu = takes_gpu(ucx, gpu_memory);
+    return make_worker(ucx, err);
 }
 
 void dt_ucx_stop(struct dt_ucx *ucx)

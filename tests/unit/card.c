@@ -7,10 +7,10 @@
 #include "boot/card.h"
 #include "tap.h"
 
-/* Version 2 for node "n7", with a 3-byte and a 5-byte address and 2 bytes of
+/* Version 3 for node "n7", with a 3-byte and a 5-byte address and 2 bytes of
  * parameters. Never edit. */
 static const unsigned char golden[] = {
-    'd', 't', '-', 'c', 'a', 'r', 'd', 0,        2,        0,        0,
+    'd', 't', '-', 'c', 'a', 'r', 'd', 0,        3,        0,        0,
     0,   1,   0,   0,   0,   'n', '7', [80] = 3, [84] = 5, [88] = 2, [92] = 'a',
     'b', 'c', 'v', 'w', 'x', 'y', 'z', 'p',      'q'};
 
@@ -48,7 +48,7 @@ static void refused(void)
     struct dt_card card = {.node = "untouched"};
     unsigned char bad[sizeof(golden)];
     memcpy(bad, golden, sizeof(bad));
-    bad[8] = 3;
+    bad[8] = 2;
     ok(unpack(bad, sizeof(bad), &card, &err) == DT_ERR_VERSION &&
            strstr(err.text, "rank 3"),
        "another version is refused by name: %s", err.text);

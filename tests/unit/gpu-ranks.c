@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "mock.h"
+#include "ucx.h"
 
 static _Atomic int wrong;
 
@@ -163,7 +164,7 @@ static const struct {
     {"places", mode_places, false},     {"lost", mode_lost, true},
     {"broken", mode_broken, true},      {"served", mode_served, false},
     {"disagree", mode_disagree, false}, {"fails", mode_fails, true},
-    {"dead", mode_dead, true},
+    {"dead", mode_dead, true},          {"direct", mode_direct, false},
 };
 #define MODES (sizeof(modes) / sizeof(modes[0]))
 
@@ -183,6 +184,7 @@ int main(int argc, char **argv)
     }
     use_gpu();
     modes[m].fn(argc - 2, argv + 2);
+    expect(!mock_ucx_wrong(), "UCX is not told what it should");
     if (modes[m].leaves)
         return wrong != 0;
     expect(dt_finalize() == DT_SUCCESS, "finalize");

@@ -31,6 +31,7 @@ void mode_end(int argc, char **argv);
 void mode_places(int argc, char **argv);
 void mode_disagree(int argc, char **argv);
 void mode_served(int argc, char **argv);
+void mode_direct(int argc, char **argv);
 /* these leave the job themselves */
 void mode_lost(int argc, char **argv);
 void mode_broken(int argc, char **argv);
