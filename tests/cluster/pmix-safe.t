@@ -253,7 +253,10 @@ sb salloc -Q -N4 --ntasks-per-node=2 --gpus-per-node=2 \
 is '20 steps in a row' "$(met)" 160
 ok 'leave no process and no file' wait_for 10 nothing_left
 ok 'and no descriptor in slurmd' wait_for 10 same_descriptors
-ok 'no node was harmed' \
-    wait_for 20 test "$(sb sinfo -h -p low -o '%D %T')" = '4 idle'
+idle()
+{
+    [ "$(sb sinfo -h -p low -o '%D %T')" = '4 idle' ]
+}
+ok 'no node was harmed' wait_for 20 idle
 
 done_testing

@@ -70,6 +70,10 @@ nothing_left()
 {
     [ ! "$(left)" ]
 }
+idle()
+{
+    [ "$(sb sinfo -h -p low -o '%D %T')" = '4 idle' ]
+}
 
 # ---- meeting
 
@@ -171,7 +175,7 @@ is 'a rank is replaced: exit code' $? 0
 is 'and all are there' "$(grep -c 'with the new one' "$said")" 8
 
 ok 'nothing is left' wait_for 10 nothing_left
-ok 'no node was harmed' test "$(sb sinfo -h -p low -o '%D %T')" = '4 idle'
+ok 'no node was harmed' wait_for 20 idle
 
 # ---- ends of other kinds
 
@@ -180,11 +184,6 @@ served() # COUNT
     [ "$(left | grep -c ^process)" -eq "$1" ] &&
         [ "$(left | grep -c '/dt-pmix\.')" -eq "$1" ]
 }
-idle()
-{
-    [ "$(sb sinfo -h -p low -o '%D %T')" = '4 idle' ]
-}
-
 # shellcheck disable=SC2086 # options
 sb srun -Q -N2 -n2 $gpus sleep 60 >/dev/null 2>&1 &
 ok 'while a step runs, each of its nodes has a server' wait_for 20 served 2

@@ -408,7 +408,11 @@ fails --dt-notice-signal=FOO 'a signal that a program can handle, as USR1 or'
 fails --dt-notice-signal=KILL 'a signal that a program can handle, as USR1 or'
 sb srun -n1 --dt-notice-signal=FOO true 2>/dev/null
 is 'and srun says so by its exit code' $? 255
-is 'all nodes are in service' "$(sb sinfo -h -p high -o '%D %T')" '5 idle'
+idle()
+{
+    [ "$(sb sinfo -h -p high -o '%D %T')" = '5 idle' ]
+}
+ok 'all nodes are in service' wait_for 20 idle
 
 # ---- the signal where Slurm knows a step's processes by their cgroup
 

@@ -212,6 +212,7 @@ fi
 
 cluster_up -N 1 --plugin none 2>/dev/null
 timeout 300 "$dt_sandbox" exec --dir "$cluster_dir" srun sleep 987 2>/dev/null &
+client=$!
 disown
 wait_for 20 tasks_run 1
 read -r head _ <"$cluster_dir/run/head"
@@ -221,6 +222,7 @@ is "without its head it does not run" \
     "$(status dts status --dir "$cluster_dir")" 1
 ok "down after the head was killed, a job running" \
     dts down --dir "$cluster_dir"
+wait_for 5 test ! -e "/proc/$client" # which is ours, not the sandbox's
 is "leaves nothing" "$(left)" ""
 
 cluster_up -N 1 --plugin none 2>/dev/null

@@ -45,6 +45,7 @@ vm_run() # MACHINE COMMAND...
     local try out rc
 
     out=$(mktemp) || exit
+    trap 'rm -f "$out"' EXIT
     for try in 1 2; do
         "$@" >"$out"
         rc=$?
@@ -56,13 +57,9 @@ vm_run() # MACHINE COMMAND...
         ! grep -q '^not ok' "$out" || break
         rc=skip
     done
-    if [ "$rc" = skip ]; then
-        rm -f "$out"
-        skip_all "the machine failed twice, see above"
-    fi
+    [ "$rc" != skip ] || skip_all "the machine failed twice, see above"
     cat "$out"
     [ "$rc" -eq 0 ] || sed -n '/^# failed/,/^ok/{/^#/p}' "$out" >&2
-    rm -f "$out"
     exit "$rc"
 }
 

@@ -51,8 +51,16 @@ peer()
     sb srun -N2 --ntasks-per-node=2 --gpus-per-node=4 --dt-gpus=rotate "$@"
 }
 
+# Below those that the kernel gives to whoever asks for any.
 free_port()
 {
-    "$python" -c 'import socket; s = socket.socket(); s.bind(("", 0))
-print(s.getsockname()[1])'
+    "$python" -c 'import random, socket
+while True:
+    port = random.randrange(10000, 32000)
+    try:
+        socket.socket().bind(("", port))
+    except OSError:
+        continue
+    print(port)
+    break'
 }

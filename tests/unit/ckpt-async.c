@@ -403,11 +403,10 @@ static int planted_link(const char *dir)
         symlink("/dev/shm/elsewhere", path))
         return 1;
     ckpt_stderr_begin();
-    int rc = ckpt_save(&job, 2);
+    bool good = ckpt_save(&job, 2) == DT_SUCCESS && loads(&job, 2, 10);
     const char *said = ckpt_stderr_end();
     diag("said: %s", said);
-    return rc != DT_SUCCESS || !loads(&job, 2, 10) ||
-           !strstr(said, "not kept in the memory of the nodes: ") ||
+    return !good || !strstr(said, "not kept in the memory of the nodes: ") ||
            strcmp(ckpt_list("/dev/shm/elsewhere"), "") != 0;
 }
 
@@ -436,7 +435,7 @@ static int leftovers(const char *dir)
 
 int main(void)
 {
-    char run[64], *left;
+    char run[64], top[64], *left;
     alarm(1200);
     snprintf(run, sizeof(run), "ckpt-async-%d", (int)getpid());
     id = run;
@@ -451,8 +450,10 @@ int main(void)
     try(small_shm, "too little room in /dev/shm is said once");
     try(planted_link, "a link in /dev/shm is not followed");
     try(leftovers, "what old runs left in /dev/shm is removed");
-    if (asprintf(&left, "/dev/shm/slurm-dt-%u/%s", (unsigned)geteuid(), id) > 0)
-        ckpt_remove_tree(
-            left); /* of those that were killed, and not repeated */
+    /* of those that were killed, and not repeated */
+    snprintf(top, sizeof(top), "/dev/shm/slurm-dt-%u", (unsigned)geteuid());
+    if (asprintf(&left, "%s/%s", top, id) > 0)
+        ckpt_remove_tree(left);
+    rmdir(top); /* unless another program uses it */
     return tap_done();
 }

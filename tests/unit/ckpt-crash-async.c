@@ -7,6 +7,7 @@
  * then is whole, is not older than the last save that had ended, and is not
  * newer than the last one that had begun. */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,8 +119,7 @@ static int64_t version_of(const struct model *m, dt_ckpt_t ckpt)
 
 /* ---- a run ---- */
 
-static char base[64];
-static char dir[2][80], flush[80], run_id[32];
+static char *base, dir[2][PATH_MAX], flush[PATH_MAX], run_id[32];
 
 struct run {
     const struct plan *plan;
@@ -214,9 +214,7 @@ static void go(void (*fn)(void *), int first, int last)
 
 static void begin(const struct plan *plan)
 {
-    char *temp = ckpt_temp_dir();
-    snprintf(base, sizeof(base), "%s", temp);
-    free(temp);
+    base = ckpt_temp_dir();
     for (int n = 0; n < 2; n++) {
         snprintf(dir[n], sizeof(dir[n]), "%s/node%d", base,
                  plan->nodes > 1 ? n : 0);
@@ -251,7 +249,7 @@ static void forget_memory(void)
 static void end(void)
 {
     forget_memory();
-    ckpt_remove_tree(strdup(base));
+    ckpt_remove_tree(base);
 }
 
 /* What loads is whole, and from..to. 0 is none. */
@@ -412,7 +410,7 @@ static void test_failures(const struct plan *plan, int error, bool persist)
 int main(void)
 {
     alarm(1200);
-    setenv("TMPDIR", "/dev/shm", 0); /* what is synced is only looked at */
+    ckpt_temp_in_memory(); /* what is synced is only looked at */
     snprintf(run_id, sizeof(run_id), "crash-%d", (int)getpid());
     fake_world_run_id(run_id);
     run = mmap(NULL, sizeof(*run), PROT_READ | PROT_WRITE,

@@ -259,7 +259,7 @@ static void test_tiny(void)
 int main(void)
 {
     alarm(1200);
-    setenv("TMPDIR", "/dev/shm", 0); /* what is synced is only looked at */
+    ckpt_temp_in_memory(); /* what is synced is only looked at */
     for (size_t i = 0; i < sizeof(plans) / sizeof(*plans); i++) {
         test_power(&plans[i]);
         test_kill(&plans[i]);

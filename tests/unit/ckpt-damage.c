@@ -386,7 +386,7 @@ static void test_hidden(void)
 int main(void)
 {
     alarm(1200);
-    setenv("TMPDIR", "/dev/shm", 0); /* many small files */
+    ckpt_temp_in_memory(); /* many small files */
     test_harms();
     test_all_damaged();
     test_newer_version();

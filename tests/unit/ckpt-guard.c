@@ -16,6 +16,8 @@
 
 #include "ckpt-guard.h"
 
+enum { LIMIT = 300 }; /* seconds, for all of this */
+
 /* ---- a file system without locks ---- */
 
 int __real_fcntl(int fd, int command, ...);
@@ -63,32 +65,35 @@ static void alter(const char *key, const char *value)
 
 /* ---- processes ---- */
 
+static pid_t heir; /* who lives on until the end of the case */
+
 /* A process that takes it and holds it until it is killed; with an heir, a
- * child of it holds the open file, too, until this process ends. */
-static pid_t hold(bool heir)
+ * child of it holds the open file, too, until the end. */
+static pid_t hold(bool with_heir)
 {
     int ready[2];
-    char byte;
+    pid_t said = 0;
     if (pipe(ready))
         abort();
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        byte = take() == DT_SUCCESS ? 'y' : 'n';
-        if (heir && fork() == 0)
-            byte = 'y';
-        else if (heir)
-            pause();
-        if (write(ready[1], &byte, 1) != 1)
+        if (take() != DT_SUCCESS)
             _exit(1);
-        alarm(heir ? 20 : 0);
+        if (with_heir && fork())
+            pause();
+        said = getpid();
+        if (write(ready[1], &said, sizeof(said)) != sizeof(said))
+            _exit(1);
+        alarm(LIMIT);
         pause();
     }
-    if (pid < 0 || read(ready[0], &byte, 1) != 1 || byte != 'y')
+    close(ready[1]);
+    if (pid < 0 || read(ready[0], &said, sizeof(said)) != sizeof(said))
         abort();
     close(ready[0]);
-    close(ready[1]);
+    heir = with_heir ? said : 0;
     return pid;
 }
 
@@ -96,6 +101,12 @@ static void kill_it(pid_t pid)
 {
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
+}
+
+static void end_heir(void)
+{
+    kill(heir, SIGKILL);
+    end();
 }
 
 /* ---- one at a time ---- */
@@ -155,7 +166,7 @@ static void test_gone(void)
     dt_guard_release(second);
     ok(take() == DT_SUCCESS, "and given back");
     dt_guard_release(guard);
-    end();
+    end_heir();
 }
 
 /* The owner is on a node that cannot be reached. */
@@ -189,7 +200,7 @@ static void test_elsewhere(void)
     dt_guard_release(lost);
     ok(dt_guard_held(guard), "and is not given back by who lost it");
     dt_guard_release(guard);
-    end();
+    end_heir();
 }
 
 /* ---- a crowd ---- */
@@ -221,7 +232,7 @@ static void jostle(struct crowd *crowd, unsigned seed)
             __atomic_add_fetch(&crowd->wrong, 1, __ATOMIC_SEQ_CST);
         bool leave_heir = (seed >> 17) % 16 == 0;
         if (leave_heir && fork() == 0) {
-            alarm(20);
+            alarm(LIMIT);
             pause();
         }
         __atomic_sub_fetch(&crowd->inside, 1, __ATOMIC_SEQ_CST);
@@ -319,7 +330,7 @@ static void test_full(void)
 
 int main(void)
 {
-    alarm(300);
+    alarm(LIMIT);
     test_one();
     test_gone();
     test_elsewhere();

@@ -62,6 +62,7 @@ int ckpt_repeat_load(struct ckpt_job *job);
 
 /* A fresh temporary directory, and its removal with all that is in it. */
 char *ckpt_temp_dir(void);
+void ckpt_temp_in_memory(void); /* from now on, wherever TMPDIR is */
 void ckpt_remove_tree(char *dir);
 
 /* The names in a directory, sorted, each followed by a space. The result is

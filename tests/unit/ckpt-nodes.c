@@ -149,7 +149,7 @@ static void test_again(void)
 
 int main(void)
 {
-    setenv("TMPDIR", "/dev/shm", 0); /* many small files */
+    ckpt_temp_in_memory(); /* many small files */
     test_every_loss();
     test_uneven();
     test_other_jobs();

@@ -5,6 +5,7 @@
 #include "door.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -88,10 +89,13 @@ static void test_door(const char *directory)
 
 int main(void)
 {
-    char path[64], inside[96], away[64], long_path[120];
+    char path[64], inside[96], away[] = "/tmp/dt-away-XXXXXX", long_path[120];
     struct stat st;
-    snprintf(path, sizeof(path), DT_STEP_DIRECTORY "test-%ld", (long)getpid());
-    snprintf(away, sizeof(away), "/tmp/dt-away-%ld", (long)getpid());
+    if (!mkdtemp(away))
+        return skip_all("no directory in /tmp");
+    /* of no other run either: what one that was killed has left is there */
+    snprintf(path, sizeof(path), DT_STEP_DIRECTORY "test-%s",
+             strrchr(away, '-') + 1);
     ok(dt_folder_make(path, NULL) == DT_SUCCESS && stat(path, &st) == 0 &&
            (st.st_mode & 07777) == 0700,
        "a private directory is made");
@@ -103,7 +107,6 @@ int main(void)
 
     snprintf(inside, sizeof(inside), "%s/a", path);
     mkdir(inside, 0700);
-    mkdir(away, 0700);
     snprintf(inside, sizeof(inside), "%s/a/link", path);
     ok(symlink(away, inside) == 0, "with a directory and a link in it");
     ok(dt_folder_remove(path, NULL) == DT_SUCCESS && lstat(path, &st) != 0,

@@ -49,8 +49,8 @@ is "several ranks say it once, too" "$(fork -n 3 -N 2 "$tool" -o plus 2>&1 |
  3 dt-fork"
 is "in a step, without a job" "$(SLURM_PROCID=0 bench -o plus | wc -l) \
 $(SLURM_PROCID=1 bench -o plus | wc -l) $(PMIX_RANK=1 status -o plus)" "1 0 64"
-like "more memory than there is" "$(bench -e 4096G -f 512)" \
-    '512 GiB need more than .*: give a smaller -e$'
+like "more memory than there is" "$(bench -b 8388608G -e 8388608G)" \
+    '8192 TiB need more than .*: give a smaller -e$'
 is "an output that goes nowhere is an error" "$("$tool" -e 8 2>&1 >/dev/full)" \
     "dt-bench: the output could not be written"
 like "so is a picture" "$(bench --svg nowhere/x)" '^dt-bench: .*nowhere/x: No such'

@@ -120,7 +120,8 @@ is "and killed when they do not listen" "$(code run -n 2 sh -c '
     [ $PMIX_RANK = 1 ] && exit 5; trap "" TERM; while :; do sleep 1; done')" 5
 is "time is over" "$(code timeout 250 "$dt_run" -t 1 -n 2 sleep 240)" 124
 is "default: a rank per core that we may use" \
-    "$(run sh -c 'echo x' | wc -l)" "$(nproc)"
+    "$(run sh -c 'echo x' | wc -l)" \
+    "$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc)"
 
 # --- input and output -------------------------------------------------------
 

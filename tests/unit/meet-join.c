@@ -72,7 +72,7 @@ static void start(struct joiner *joiner, uint32_t *local, uint16_t port)
                                        .local = local,
                                        .nlocal = 1,
                                        .heartbeat = 30,
-                                       .limit = 20,
+                                       .limit = 120,
                                        .port = port,
                                        .name = "n1",
                                        .hosts = "127.0.0.1",

@@ -17,8 +17,8 @@
 #include "tap.h"
 
 #define NODES 6
-#define JOB   4711
-#define LONG  120000 /* ms: nothing here takes so long */
+#define JOB   ((uint32_t)getpid()) /* its ports are nobody else's */
+#define LONG  120000               /* ms: nothing here takes so long */
 
 static struct munged munged;
 
@@ -310,7 +310,7 @@ static void test_errors(void)
        "a node that speaks for another is refused: %s", place.err.text);
     free_guest(&guests[0]);
 
-    open_place(&place, -1, 3000);
+    open_place(&place, -1, 10000);
     make_guest(&guests[0], 0, place.port);
     make_guest(&guests[1], 4, place.port);
     ok(meet(guests, 2, &place) == DT_ERR_TIMED_OUT &&

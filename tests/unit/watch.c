@@ -18,7 +18,7 @@
 
 #include "tap.h"
 
-enum { LONG_MS = 20000, QUIET_MS = 400 /* several looks of a watch */ };
+enum { LONG_MS = 120000, QUIET_MS = 400 /* several looks of a watch */ };
 enum { COUNTED = 40 }; /* a signal that comes as often as it is sent */
 
 static char program[PATH_MAX];

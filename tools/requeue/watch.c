@@ -75,16 +75,26 @@ static void tell(struct leaders *leaders, int number)
     leaders->n = 0;
 }
 
+/* One that comes while this is settled waits until it is. */
+static void settle_signals(int number)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    for (int any = 1; any <= SIGRTMAX; any++)
+        if (any != SIGTERM)
+            signal(any, SIG_IGN);
+    /* if that is the one, the leaders have Slurm's already */
+    signal(SIGTERM, number == SIGTERM ? SIG_IGN : SIG_DFL);
+    dt_notice_arm();
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
 int requeue_watch(char *const argv[])
 {
     struct leaders leaders = {.n = 0};
     int number = atoi(argv[0]);
-    for (int any = 1; any <= SIGRTMAX; any++)
-        signal(any, SIG_IGN);
-    /* if that is the one, the leaders have Slurm's already */
-    if (number != SIGTERM)
-        signal(SIGTERM, SIG_DFL);
-    dt_notice_arm();
+    settle_signals(number);
     while (hear(&leaders))
         if (dt_notice_seen())
             tell(&leaders, number);
