@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -333,6 +334,49 @@ static dt_result_t sync_names(const struct dt_writing *w, struct dt_error *err)
                         strerror(errno));
 }
 
+/* Parity of it: from the node's memory where this save is there, and then
+ * while it is written, else from the files. */
+static dt_result_t protect(const struct commit *c, dt_result_t code,
+                           struct dt_error *err)
+{
+    struct dt_ckpt *ckpt = c->ckpt;
+    const struct dt_saver *saver = ckpt->saver;
+    bool memory = saver->save.behind && saver->memory;
+    char path[PATH_MAX], name[DT_STORE_NAME];
+    int memoryfd = -1;
+    if (code == DT_SUCCESS && !memory)
+        code = dt_write_end(ckpt, &c->writing, err);
+    if (code == DT_SUCCESS && memory) {
+        dt_store_name(name, saver->save.step);
+        snprintf(path, sizeof(path), "%s/%s", ckpt->tier[DT_TIER_MEMORY].dir,
+                 name);
+        memoryfd = dt_store_open(path);
+        if (memoryfd < 0)
+            code = dt_error_set(err, dt_file_result(errno), "%s: %s", path,
+                                strerror(errno));
+    }
+    code = dt_protect(ckpt, code == DT_SUCCESS ? c->writing.partialfd : -1,
+                      memoryfd, code, err);
+    if (memoryfd >= 0)
+        close(memoryfd);
+    return code;
+}
+
+/* All that this rank does before the vote. */
+static dt_result_t write_all(struct commit *c, struct dt_error *err)
+{
+    struct dt_ckpt *ckpt = c->ckpt;
+    struct dt_error why = {0};
+    dt_result_t code = dt_write(ckpt, c->tier, &c->writing, err);
+    if (c->tier == DT_TIER_DIR && !c->writing.tier->shared &&
+        ckpt->redundancy.m > 0)
+        code = protect(c, code, err);
+    dt_result_t end = dt_write_end(ckpt, &c->writing, &why);
+    if (code == DT_SUCCESS && end != DT_SUCCESS)
+        code = dt_error_set(err, end, "%s", why.text);
+    return code == DT_SUCCESS ? sync_names(&c->writing, err) : code;
+}
+
 dt_result_t dt_commit(struct dt_ckpt *ckpt, int tier, bool *alive,
                       struct dt_error *err)
 {
@@ -340,13 +384,7 @@ dt_result_t dt_commit(struct dt_ckpt *ckpt, int tier, bool *alive,
     struct commit c = {.ckpt = ckpt, .tier = tier};
     struct dt_vote mine = saver->save.mine;
     struct dt_written *written = &saver->written[tier];
-    dt_result_t code = dt_write(ckpt, tier, &c.writing, &mine.err);
-    if (tier == DT_TIER_DIR && !c.writing.tier->shared)
-        code = dt_protect(ckpt, code == DT_SUCCESS ? c.writing.partialfd : -1,
-                          code, &mine.err);
-    if (code == DT_SUCCESS)
-        code = sync_names(&c.writing, &mine.err);
-    mine.code = code;
+    mine.code = write_all(&c, &mine.err);
     mine.bytes = c.writing.len;
     dt_result_t rc = dt_vote_gather(ckpt->comm, &mine, ckpt->votes, err);
     *alive = rc == DT_SUCCESS;

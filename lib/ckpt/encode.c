@@ -2,26 +2,45 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* encode.c - writing parity.
  *
- * All stripes of a group are made at once, block by block. Of stripe s member s
- * gets the data of the k others, makes the m pieces of parity, keeps the first
- * and sends the rest to the members after it. The blocks are dealt out to the
- * local ranks: the first rank of each node together, the second together, and
- * so on, for as many as the smallest node has. */
-#include <dirent.h>
+ * All stripes of a group are made at once, run by run of a few blocks. Of
+ * stripe s member s gets the data of the k others, makes the m pieces of
+ * parity, keeps the first and sends the rest to the members after it. The runs
+ * are dealt out to the local ranks: the first rank of each node together, the
+ * second together, and so on, for as many as the smallest node has.
+ *
+ *   the thread that saves   data of run i + 1 goes out -> data of run i is here
+ *                           -> its parity is made, goes out
+ *                           -> parity of run i - 1 is here
+ *   another                 parity of run i - 1 to the file
+ *
+ * Runs take turns with two sets of buffers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "ckpt/checksum.h"
-#include "ckpt/far.h"
+#include "ckpt/drain.h"
 #include "ckpt/nodes.h"
+#include "ckpt/own.h"
 #include "ckpt/parity.h"
 #include "ckpt/protect.h"
-#include "ckpt/span.h"
+
+#define MEMORY_MAX ((size_t)64 << 20) /* of two runs, if blocks allow it */
+
+/* The same bytes of every stripe: where in each piece, */
+struct run {
+    size_t at, len;
+};
+
+/* and their buffers, with what is under way. */
+struct set {
+    unsigned char **mine, **theirs, **made, **kept; /* k, k, m, m */
+    dt_request_t *data, *parity;                    /* 2k, 2m */
+    int ndata, nparity;
+};
 
 struct encode {
     struct dt_ckpt *ckpt;
@@ -29,13 +48,18 @@ struct encode {
     struct dt_parity parity;
     int member; /* this node in the group */
     int lane, lanes;
-    int *peer;               /* [group.size]: the rank of my lane there */
-    struct dt_source source; /* the files of this node */
-    struct dt_span span;
-    struct dt_reader reader;
-    int fd; /* the file of parity, or -1 */
-    unsigned char *memory,
-        **data;       /* blocks: k mine, k theirs, m made, m kept */
+    int *peer; /* [group.size]: the rank of my lane there */
+    struct dt_own own;
+    int fd;      /* the file of parity, or -1 */
+    size_t room; /* the most that a run has, bytes */
+    size_t runs; /* of this lane */
+    struct set set[2];
+    unsigned char *memory, **piece; /* of both sets */
+    dt_request_t *request;          /* the same */
+    struct dt_drain *drain;         /* it writes this run: */
+    size_t writing;
+    dt_result_t written; /* how that went */
+    struct dt_error unwritten;
     uint64_t *sum;    /* [m][blocks] */
     dt_result_t code; /* what went wrong here */
     struct dt_error why;
@@ -53,62 +77,13 @@ static void no_memory(struct encode *e)
     note(e, DT_ERR_NO_MEMORY, "parity");
 }
 
-/* ---- what is here ---- */
-
-static bool is_data(const char *name)
-{
-    static const char end[] = ".safetensors";
-    size_t len = strlen(name);
-    return strncmp(name, "rank-", 5) == 0 && len > strlen(end) &&
-           strcmp(name + len - strlen(end), end) == 0 &&
-           len < sizeof(((struct dt_manifest_file *)NULL)->name);
-}
-
-static bool add_file(struct encode *e, const char *name)
-{
-    struct dt_manifest *m = &e->source.manifest;
-    struct stat st;
-    if (fstatat(e->source.fd, name, &st, AT_SYMLINK_NOFOLLOW))
-        return false;
-    void *more = realloc(m->file, (m->nfiles + 1) * sizeof(*m->file));
-    if (!more)
-        return false;
-    m->file = more;
-    m->file[m->nfiles] = (struct dt_manifest_file){.size = (size_t)st.st_size};
-    strcpy(m->file[m->nfiles++].name, name);
-    return true;
-}
-
-/* The files of all ranks of this node, as the manifest will name them. */
-static void list_files(struct encode *e)
-{
-    int fd = openat(e->source.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
-    struct dirent *entry;
-    if (!stream) {
-        note(e, DT_ERR_IO, "the directory");
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    while (e->code == DT_SUCCESS && (errno = 0, entry = readdir(stream)))
-        if (is_data(entry->d_name) && !add_file(e, entry->d_name))
-            note(e, dt_file_result(errno), entry->d_name);
-    if (errno)
-        note(e, DT_ERR_IO, "the directory");
-    closedir(stream);
-    if (e->code == DT_SUCCESS)
-        e->code = dt_span_init(&e->span, &e->source.manifest, 0, &e->why);
-}
-
-static void open_parity(struct encode *e, int flags)
+static void open_parity(struct encode *e, int dirfd, int flags)
 {
     char name[DT_PARITY_NAME];
     dt_parity_name(name, e->ckpt->num_nodes, e->ckpt->node);
     if (e->code != DT_SUCCESS)
         return;
-    e->fd = openat(e->source.fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags,
-                   0666);
+    e->fd = openat(dirfd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0666);
     if (e->fd < 0)
         note(e, dt_file_result(errno), name);
 }
@@ -120,7 +95,7 @@ static dt_result_t agree(struct encode *e, struct dt_vote *votes,
                          struct dt_error *err)
 {
     struct dt_vote mine = {
-        .code = e->code, .bytes = e->span.bytes, .err = e->why};
+        .code = e->code, .bytes = e->own.span.bytes, .err = e->why};
     int who;
     dt_result_t rc = dt_vote_gather(e->ckpt->comm, &mine, votes, err);
     return rc == DT_SUCCESS ? dt_vote_result(votes, e->ckpt->size, &who, err)
@@ -142,119 +117,224 @@ static size_t find_peers(struct encode *e, const struct dt_vote *votes)
     return longest;
 }
 
-static void allocate(struct encode *e)
-{
-    size_t k = (size_t)e->group.k, m = (size_t)e->group.m;
-    size_t n = 2 * (k + m), block = e->parity.block;
-    if (e->parity.segment < block)
-        block = e->parity.segment;
-    e->sum = calloc(2 * m * dt_parity_blocks(&e->parity) + 1, sizeof(*e->sum));
-    e->data = calloc(n, sizeof(*e->data));
-    e->memory = calloc(n, block + 1);
-    if (!e->sum || !e->data || !e->memory) {
-        no_memory(e);
-        return;
-    }
-    for (size_t i = 0; i < n; i++)
-        e->data[i] = e->memory + i * block;
-}
+/* ---- runs ---- */
 
-/* ---- one block of every stripe ---- */
-
-/* My bytes from .. from + len - 1, with zeros behind the last file. */
-static void read_mine(struct encode *e, unsigned char *to, size_t from,
-                      size_t len)
-{
-    size_t at = from;
-    struct dt_read run;
-    while (e->code == DT_SUCCESS &&
-           dt_span_next(&e->span, &at, from + len, &run))
-        e->code = dt_reader_read(&e->reader, run.file, run.offset, run.len,
-                                 to + (at - from - run.len), &e->why);
-    memset(to + (at - from), 0, len - (at - from));
-}
-
-static dt_result_t give(struct encode *e, const void *data, size_t len,
-                        int member)
-{
-    return dt_send(data, len, DT_DTYPE_U8, e->peer[member % e->group.size],
-                   e->ckpt->comm, DT_STREAM_NONE);
-}
-
-static dt_result_t take(struct encode *e, void *data, size_t len, int member)
-{
-    return dt_recv(data, len, DT_DTYPE_U8, e->peer[member % e->group.size],
-                   e->ckpt->comm, DT_STREAM_NONE);
-}
-
-/* My data to who makes parity of it, that of the others to me. */
-static dt_result_t exchange_data(struct encode *e, size_t at, size_t len,
-                                 struct dt_error *err)
+static void divide(struct encode *e, unsigned char *memory)
 {
     int k = e->group.k, m = e->group.m;
-    for (int j = 0; j < k; j++)
-        read_mine(e, e->data[j], (size_t)j * e->parity.segment + at, len);
-    dt_result_t rc = dt_group_start();
-    for (int j = 0; j < k && rc == DT_SUCCESS; j++)
-        rc = give(e, e->data[j], len,
-                  dt_redundancy_stripe(&e->group, e->member, j));
-    for (int i = 0; i < k && rc == DT_SUCCESS; i++)
-        rc = take(e, e->data[k + i], len, e->member + m + i);
-    dt_result_t end = dt_group_end();
-    return dt_vote_outcome(rc == DT_SUCCESS ? end : rc, err);
+    for (int i = 0; i < 4 * (k + m); i++)
+        e->piece[i] = memory + (size_t)i * e->room;
+    for (int i = 0; i < 2; i++) {
+        struct set *set = &e->set[i];
+        set->mine = e->piece + 2 * i * (k + m);
+        set->theirs = set->mine + k;
+        set->made = set->theirs + k;
+        set->kept = set->made + m;
+        set->data = e->request + 2 * i * (k + m);
+        set->parity = set->data + 2 * k;
+    }
+}
+
+static struct run run_at(const struct encode *e, size_t i)
+{
+    size_t at = (i * (size_t)e->lanes + (size_t)e->lane) * e->room;
+    size_t left = e->parity.segment - at;
+    return (struct run){at, left < e->room ? left : e->room};
+}
+
+static void allocate(struct encode *e)
+{
+    size_t m = (size_t)e->group.m, n = 4 * (size_t)e->group.size;
+    size_t block = e->parity.block, blocks = MEMORY_MAX / n / block;
+    size_t all, lane = (size_t)e->lane, lanes = (size_t)e->lanes;
+    e->room = blocks > 1 ? blocks * block : block;
+    if (e->parity.segment < e->room)
+        e->room = e->parity.segment;
+    all = e->room ? (e->parity.segment + e->room - 1) / e->room : 0;
+    e->runs = all > lane ? (all - lane + lanes - 1) / lanes : 0;
+    e->sum = calloc(2 * m * dt_parity_blocks(&e->parity) + 1, sizeof(*e->sum));
+    e->piece = calloc(n, sizeof(*e->piece));
+    e->request = calloc(n, sizeof(*e->request));
+    e->memory = calloc(n, e->room + 1);
+    if (!e->sum || !e->piece || !e->request || !e->memory)
+        no_memory(e);
+    else
+        divide(e, e->memory);
+    if (e->code == DT_SUCCESS)
+        e->code = dt_drain_start(&e->drain, &e->why);
+}
+
+/* ---- to the file ---- */
+
+static const unsigned char *kept_piece(const struct encode *e, size_t i, int p)
+{
+    const struct set *set = &e->set[i % 2];
+    return p == 0 ? set->made[0] : set->kept[p];
+}
+
+static void write_run(void *arg)
+{
+    struct encode *e = arg;
+    struct run run = run_at(e, e->writing);
+    for (int p = 0; p < e->group.m && e->written == DT_SUCCESS; p++)
+        e->written = dt_parity_write(e->fd, &e->parity, p, run.at,
+                                     kept_piece(e, e->writing, p), run.len,
+                                     &e->unwritten);
+}
+
+static void end_writing(struct encode *e)
+{
+    dt_drain_wait(e->drain);
+    if (e->code == DT_SUCCESS && e->written != DT_SUCCESS)
+        e->code = dt_error_set(&e->why, e->written, "%s", e->unwritten.text);
+}
+
+static void begin_writing(struct encode *e, size_t i)
+{
+    e->writing = i;
+    if (e->code == DT_SUCCESS)
+        dt_drain_run(e->drain, write_run, e);
+}
+
+static void sum_piece(struct encode *e, size_t i, int p)
+{
+    struct run run = run_at(e, i);
+    size_t block = e->parity.block;
+    uint64_t *sum = e->sum + (size_t)p * dt_parity_blocks(&e->parity);
+    for (size_t at = 0; at < run.len; at += block)
+        sum[(run.at + at) / block] =
+            dt_checksum(kept_piece(e, i, p) + at,
+                        run.len - at < block ? run.len - at : block);
+}
+
+/* ---- between the nodes ----
+ *
+ * Every rank begins the data of run i + 1 before the parity of run i, so that
+ * what two ranks send each other arrives in the order in which it is waited
+ * for. */
+
+static dt_result_t give(struct encode *e, const void *data, size_t len,
+                        int member, dt_request_t *request)
+{
+    return dt_isend(data, len, DT_DTYPE_U8, e->peer[member % e->group.size],
+                    e->ckpt->comm, DT_STREAM_NONE, request);
+}
+
+static dt_result_t take(struct encode *e, void *data, size_t len, int member,
+                        dt_request_t *request)
+{
+    return dt_irecv(data, len, DT_DTYPE_U8, e->peer[member % e->group.size],
+                    e->ckpt->comm, DT_STREAM_NONE, request);
+}
+
+/* All of them, also after an error: it may be only one of them. */
+static dt_result_t end_all(dt_request_t *request, int *n, struct dt_error *err)
+{
+    dt_result_t code = DT_SUCCESS;
+    for (int i = 0; i < *n; i++) {
+        dt_result_t rc = dt_wait(&request[i]);
+        if (code == DT_SUCCESS)
+            code = dt_vote_outcome(rc, err);
+    }
+    *n = 0;
+    return code;
+}
+
+/* My data to who makes parity of it, that of the others to me. What goes wrong
+ * here is noted, the others get their bytes. */
+static dt_result_t begin_data(struct encode *e, size_t i, struct dt_error *err)
+{
+    struct set *set = &e->set[i % 2];
+    struct run run = run_at(e, i);
+    int k = e->group.k, m = e->group.m, *n = &set->ndata;
+    dt_result_t rc = DT_SUCCESS;
+    for (int j = 0; j < k && rc == DT_SUCCESS; j++) {
+        rc =
+            take(e, set->theirs[j], run.len, e->member + m + j, &set->data[*n]);
+        *n += rc == DT_SUCCESS;
+    }
+    for (int j = 0; j < k && rc == DT_SUCCESS; j++) {
+        size_t from = (size_t)j * e->parity.segment + run.at;
+        const void *mine = dt_own_look(&e->own, from, run.len);
+        if (!mine && e->code == DT_SUCCESS)
+            e->code =
+                dt_own_read(&e->own, set->mine[j], from, run.len, &e->why);
+        rc =
+            give(e, mine ? mine : set->mine[j], run.len,
+                 dt_redundancy_stripe(&e->group, e->member, j), &set->data[*n]);
+        *n += rc == DT_SUCCESS;
+    }
+    return dt_vote_outcome(rc, err);
 }
 
 /* What I made to who keeps it, what I keep to me. */
-static dt_result_t exchange_parity(struct encode *e, size_t len,
-                                   struct dt_error *err)
+static dt_result_t begin_parity(struct encode *e, size_t i,
+                                struct dt_error *err)
 {
-    int k = e->group.k, m = e->group.m;
-    unsigned char **made = e->data + 2 * k, **kept = made + m;
-    if (m == 1)
-        return DT_SUCCESS;
-    dt_result_t rc = dt_group_start();
-    for (int p = 1; p < m && rc == DT_SUCCESS; p++)
-        rc = give(e, made[p], len, e->member + p);
-    for (int p = 1; p < m && rc == DT_SUCCESS; p++)
-        rc = take(e, kept[p], len, e->member - p + e->group.size);
-    dt_result_t end = dt_group_end();
-    return dt_vote_outcome(rc == DT_SUCCESS ? end : rc, err);
-}
-
-static void write_parity(struct encode *e, size_t at, size_t len)
-{
-    unsigned char **made = e->data + 2 * e->group.k;
-    unsigned char **kept = made + e->group.m;
-    for (int p = 0; p < e->group.m && e->code == DT_SUCCESS; p++) {
-        unsigned char *piece = p == 0 ? made[0] : kept[p];
-        e->sum[(size_t)p * dt_parity_blocks(&e->parity) +
-               at / e->parity.block] = dt_checksum(piece, len);
-        e->code =
-            dt_parity_write(e->fd, &e->parity, p, at, piece, len, &e->why);
-    }
-}
-
-/* Only what the communication comes to: what goes wrong here is noted, the
- * others get their bytes. */
-static dt_result_t encode_blocks(struct encode *e, struct dt_error *err)
-{
-    size_t step = (size_t)e->lanes * e->parity.block;
-    size_t segment = e->parity.segment;
+    struct set *set = &e->set[i % 2];
+    size_t len = run_at(e, i).len;
+    int m = e->group.m, *n = &set->nparity;
     dt_result_t rc = DT_SUCCESS;
-    for (size_t at = (size_t)e->lane * e->parity.block;
-         at < segment && rc == DT_SUCCESS; at += step) {
-        size_t left = segment - at;
-        size_t len = left < e->parity.block ? left : e->parity.block;
-        rc = exchange_data(e, at, len, err);
-        if (rc == DT_SUCCESS && e->code == DT_SUCCESS)
-            e->code = dt_redundancy_encode(
-                e->group.k, e->group.m, len,
-                (const unsigned char *const *)e->data + e->group.k,
-                e->data + 2 * e->group.k, &e->why);
-        if (rc == DT_SUCCESS)
-            rc = exchange_parity(e, len, err);
-        write_parity(e, at, len);
+    for (int p = 1; p < m && rc == DT_SUCCESS; p++) {
+        rc = take(e, set->kept[p], len, e->member - p + e->group.size,
+                  &set->parity[*n]);
+        *n += rc == DT_SUCCESS;
     }
+    for (int p = 1; p < m && rc == DT_SUCCESS; p++) {
+        rc = give(e, set->made[p], len, e->member + p, &set->parity[*n]);
+        *n += rc == DT_SUCCESS;
+    }
+    return dt_vote_outcome(rc, err);
+}
+
+/* ---- run by run ---- */
+
+static dt_result_t make_run(struct encode *e, size_t i, struct dt_error *err)
+{
+    struct set *set = &e->set[i % 2];
+    dt_result_t rc = end_all(set->data, &set->ndata, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    end_writing(e); /* of what these buffers had */
+    if (e->code == DT_SUCCESS)
+        e->code = dt_redundancy_encode(
+            e->group.k, e->group.m, run_at(e, i).len,
+            (const unsigned char *const *)set->theirs, set->made, &e->why);
+    return begin_parity(e, i, err);
+}
+
+static dt_result_t keep_run(struct encode *e, size_t i, struct dt_error *err)
+{
+    struct set *set = &e->set[i % 2];
+    dt_result_t rc = end_all(set->parity, &set->nparity, err);
+    for (int p = 0; p < e->group.m && rc == DT_SUCCESS; p++)
+        sum_piece(e, i, p);
+    end_writing(e);
+    if (rc == DT_SUCCESS)
+        begin_writing(e, i);
+    return rc;
+}
+
+/* Only what the communication comes to. */
+static dt_result_t encode_runs(struct encode *e, struct dt_error *err)
+{
+    struct dt_error ignored;
+    dt_result_t rc = e->runs > 0 ? begin_data(e, 0, err) : DT_SUCCESS;
+    for (size_t i = 0; i < e->runs && rc == DT_SUCCESS; i++) {
+        if (i + 1 < e->runs)
+            rc = begin_data(e, i + 1, err);
+        if (rc == DT_SUCCESS)
+            rc = make_run(e, i, err);
+        if (rc == DT_SUCCESS && i > 0)
+            rc = keep_run(e, i - 1, err);
+    }
+    if (rc == DT_SUCCESS && e->runs > 0)
+        rc = keep_run(e, e->runs - 1, err);
+    for (int i = 0; i < 2; i++) { /* what is left after an error */
+        end_all(e->set[i].data, &e->set[i].ndata, &ignored);
+        end_all(e->set[i].parity, &e->set[i].nparity, &ignored);
+    }
+    end_writing(e);
     return rc;
 }
 
@@ -284,12 +364,13 @@ static dt_result_t finish(struct encode *e, struct dt_error *err)
 }
 
 /* From when every rank's files are there. */
-static dt_result_t encode(struct encode *e, struct dt_vote *votes,
+static dt_result_t encode(struct encode *e, int dirfd, int memoryfd,
                           struct dt_error *err)
 {
-    list_files(e);
+    struct dt_vote *votes = e->ckpt->votes;
+    e->code = dt_own_open(&e->own, dirfd, memoryfd, &e->why);
     if (e->lane == 0)
-        open_parity(e, O_CREAT | O_EXCL);
+        open_parity(e, dirfd, O_CREAT | O_EXCL);
     dt_result_t rc = agree(e, votes, err);
     if (rc != DT_SUCCESS)
         return rc;
@@ -299,11 +380,11 @@ static dt_result_t encode(struct encode *e, struct dt_vote *votes,
     if (e->lane < e->lanes) {
         allocate(e);
         if (e->lane > 0)
-            open_parity(e, 0);
+            open_parity(e, dirfd, 0);
     }
     rc = agree(e, votes, err);
     if (rc == DT_SUCCESS && e->lane < e->lanes) {
-        rc = encode_blocks(e, err);
+        rc = encode_runs(e, err);
         if (rc == DT_SUCCESS)
             rc = finish(e, err);
     }
@@ -312,16 +393,27 @@ static dt_result_t encode(struct encode *e, struct dt_vote *votes,
                : rc;
 }
 
-dt_result_t dt_protect(struct dt_ckpt *ckpt, int dirfd, dt_result_t code,
-                       struct dt_error *err)
+static void clear(struct encode *e)
+{
+    dt_drain_stop(e->drain);
+    if (e->fd >= 0)
+        close(e->fd);
+    dt_own_close(&e->own);
+    free(e->peer);
+    free(e->sum);
+    free(e->request);
+    free(e->piece);
+    free(e->memory);
+}
+
+dt_result_t dt_protect(struct dt_ckpt *ckpt, int dirfd, int memoryfd,
+                       dt_result_t code, struct dt_error *err)
 {
     if (ckpt->redundancy.m == 0)
         return code;
-    struct encode e = {
-        .ckpt = ckpt, .fd = -1, .source = {.fd = dirfd}, .code = code};
+    struct encode e = {.ckpt = ckpt, .fd = -1, .code = code};
     if (code != DT_SUCCESS)
         e.why = *err;
-    e.reader = (struct dt_reader){.source = &e.source, .fd = -1};
     dt_result_t rc = dt_redundancy_group(&ckpt->redundancy, ckpt->num_nodes,
                                          ckpt->node, &e.group, err);
     if (rc != DT_SUCCESS)
@@ -333,15 +425,7 @@ dt_result_t dt_protect(struct dt_ckpt *ckpt, int dirfd, dt_result_t code,
         no_memory(&e);
     rc = agree(&e, ckpt->votes, err);
     if (rc == DT_SUCCESS)
-        rc = encode(&e, ckpt->votes, err);
-    if (e.fd >= 0)
-        close(e.fd);
-    dt_reader_close(&e.reader);
-    dt_span_clear(&e.span);
-    free(e.source.manifest.file);
-    free(e.peer);
-    free(e.sum);
-    free(e.data);
-    free(e.memory);
+        rc = encode(&e, dirfd, memoryfd, err);
+    clear(&e);
     return rc;
 }

@@ -10,16 +10,18 @@
 
 /* Write this node's part of its group's parity into the directory dirfd of the
  * save ckpt->tag, beside the files rank-*.safetensors of this node's ranks:
- * parity-NODE-of-NODES.bin, synced. code and *err are how writing its own files
- * went on this rank: no rank returns before all have called, and when one of
- * them brings an error all return the lowest rank's. An error of its own is for
- * the caller's next vote. Collective over ckpt->comm, from the thread that
- * writes, with ckpt->votes; the bytes move in pieces of at most 8 MiB, with at
- * most 64 MiB in memory. Without redundancy it returns code at once.
- * Errors: IO, NO_SPACE, NO_MEMORY, INVALID_ARG (too few nodes), those of the
- * collectives. */
-dt_result_t dt_protect(struct dt_ckpt *ckpt, int dirfd, dt_result_t code,
-                       struct dt_error *err);
+ * parity-NODE-of-NODES.bin, synced. Those files have been created; what they
+ * will be is read in memoryfd, the directory of the same save in the node's
+ * memory, or, if that is -1, from them: then they are written. code and *err
+ * are how that went on this rank: no rank returns before all have called, and
+ * when one of them brings an error all return the lowest rank's. An error of
+ * its own is for the caller's next vote. Collective over ckpt->comm, from the
+ * thread that writes, with ckpt->votes; another thread writes meanwhile, and is
+ * gone on return. With at most 64 MiB in memory, 128 MiB in groups of more than
+ * 16 nodes. Without redundancy it returns code at once. Errors: IO, NO_SPACE,
+ * NO_MEMORY, SYSTEM, INVALID_ARG (too few nodes), those of the collectives. */
+dt_result_t dt_protect(struct dt_ckpt *ckpt, int dirfd, int memoryfd,
+                       dt_result_t code, struct dt_error *err);
 
 /* Which checkpoints there are in a tier that is not shared: the newest first,
  * and within a step the one that most nodes have, to be freed. One is in the

@@ -79,10 +79,13 @@ struct dt_writing {
     size_t len;
 };
 
-/* Write this rank's files, on disk on return (but in memory). writing is to be
- * closed by dt_writing_close also after an error. */
+/* Write this rank's files, on disk on return (but in memory), save the one that
+ * was begun early: that is there, and on disk when dt_write_end returns.
+ * writing is to be closed by dt_writing_close also after an error. */
 dt_result_t dt_write(struct dt_ckpt *ckpt, int tier, struct dt_writing *writing,
                      struct dt_error *err);
+dt_result_t dt_write_end(struct dt_ckpt *ckpt, const struct dt_writing *writing,
+                         struct dt_error *err);
 
 void dt_writing_close(struct dt_writing *writing);
 

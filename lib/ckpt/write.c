@@ -133,18 +133,13 @@ static dt_result_t write_file(struct dt_ckpt *ckpt, struct dt_writing *w,
     dt_result_t rc;
     if (w->tier->memory)
         return dt_snapshot_link(saver->snapshot, w->partialfd, name, err);
-    if (saver->early.begun && w->tier == &ckpt->tier[DT_TIER_DIR] && image) {
-        dt_drain_wait(saver->writer);
-        saver->early.begun = false;
-        why = saver->early.err;
-        rc = finish_file(saver->early.fd, saver->early.rc, &why);
-    } else {
-        int fd = create_file(w, name);
-        if (fd < 0)
-            return failed(err, name);
-        rc = fill_file(ckpt, shard, image, fd, &why);
-        rc = finish_file(fd, rc, &why);
-    }
+    if (saver->early.begun && w->tier == &ckpt->tier[DT_TIER_DIR] && image)
+        return DT_SUCCESS; /* dt_write_end waits for it */
+    int fd = create_file(w, name);
+    if (fd < 0)
+        return failed(err, name);
+    rc = fill_file(ckpt, shard, image, fd, &why);
+    rc = finish_file(fd, rc, &why);
     if (rc != DT_SUCCESS)
         return dt_error_set(err, rc, "%s: %s", name, why.text);
     return rc;
@@ -348,6 +343,24 @@ dt_result_t dt_write(struct dt_ckpt *ckpt, int tier, struct dt_writing *w,
     if (rc == DT_SUCCESS)
         rc = print_part(ckpt, w, err);
     return rc;
+}
+
+dt_result_t dt_write_end(struct dt_ckpt *ckpt, const struct dt_writing *w,
+                         struct dt_error *err)
+{
+    struct dt_saver *saver = ckpt->saver;
+    struct dt_error why;
+    char name[64];
+    if (!saver->early.begun || w->tier != &ckpt->tier[DT_TIER_DIR])
+        return DT_SUCCESS;
+    dt_drain_wait(saver->writer);
+    saver->early.begun = false;
+    why = saver->early.err;
+    dt_result_t rc = finish_file(saver->early.fd, saver->early.rc, &why);
+    if (rc == DT_SUCCESS)
+        return rc;
+    shard_name(ckpt, name);
+    return dt_error_set(err, rc, "%s: %s", name, why.text);
 }
 
 void dt_writing_close(struct dt_writing *w)

@@ -157,7 +157,7 @@ void disk_job_save_rank(void *arg)
     dt_result_t rc = DT_SUCCESS;
     if (ckpt.rank == job->fails)
         rc = dt_error_set(err, DT_ERR_NO_SPACE, "rank %d is full", job->fails);
-    rc = dt_protect(&ckpt, rc == DT_SUCCESS ? fd : -1, rc, err);
+    rc = dt_protect(&ckpt, rc == DT_SUCCESS ? fd : -1, -1, rc, err);
     if (rc == DT_SUCCESS)
         rc = dt_barrier(ckpt.comm, DT_STREAM_NONE);
     if (rc == DT_SUCCESS && ckpt.local_rank == 0 && ckpt.node < job->partial) {
