@@ -25,6 +25,31 @@ uint64_t dt_checksum(const void *data, size_t len)
     return XXH3_64bits(data, len);
 }
 
+_Static_assert(sizeof(XXH3_state_t) <= sizeof(struct dt_checksum_parts),
+               "room for the state, which is the same for all processors");
+
+void dt_checksum_begin(struct dt_checksum_parts *parts)
+{
+    XXH3_64bits_reset((XXH3_state_t *)parts->state);
+}
+
+void dt_checksum_add(struct dt_checksum_parts *parts, const void *data,
+                     size_t len)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
+        dt_checksum_add_avx2(parts, data, len);
+        return;
+    }
+#endif
+    XXH3_64bits_update((XXH3_state_t *)parts->state, data, len);
+}
+
+uint64_t dt_checksum_end(const struct dt_checksum_parts *parts)
+{
+    return XXH3_64bits_digest((const XXH3_state_t *)parts->state);
+}
+
 uint64_t dt_checksum_pair(const void *a, size_t a_len, const void *b,
                           size_t b_len)
 {

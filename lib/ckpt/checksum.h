@@ -12,6 +12,19 @@ uint64_t dt_checksum(const void *data, size_t len);
 /* The same, where the processor has AVX2. */
 uint64_t dt_checksum_avx2(const void *data, size_t len);
 
+/* Of what comes part by part: begin, add the parts, end. */
+struct dt_checksum_parts {
+    _Alignas(64) unsigned char state[576];
+};
+void dt_checksum_begin(struct dt_checksum_parts *parts);
+void dt_checksum_add(struct dt_checksum_parts *parts, const void *data,
+                     size_t len);
+uint64_t dt_checksum_end(const struct dt_checksum_parts *parts);
+
+/* dt_checksum_add, where the processor has AVX2. */
+void dt_checksum_add_avx2(struct dt_checksum_parts *parts, const void *data,
+                          size_t len);
+
 /* Of a followed by b. */
 uint64_t dt_checksum_pair(const void *a, size_t a_len, const void *b,
                           size_t b_len);

@@ -22,6 +22,12 @@ uint64_t dt_checksum_avx2(const void *data, size_t len)
     return XXH3_64bits(data, len);
 }
 
+void dt_checksum_add_avx2(struct dt_checksum_parts *parts, const void *data,
+                          size_t len)
+{
+    XXH3_64bits_update((XXH3_state_t *)parts->state, data, len);
+}
+
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif

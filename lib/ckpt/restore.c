@@ -5,7 +5,8 @@
  * A slice is walked run by run; both its blocks and the program's memory come
  * in rising order. A block that lands whole in one place of the host is read
  * there, any other into scratch memory, from where the runs are copied. What
- * this node has is read block by block, hashed while it is in the cache. What
+ * this node has is read block by block, hashed while it is in the cache; a rank
+ * that is alone on its node has much of it read ahead, by a walk before. What
  * other nodes have comes in rounds: blocks and copies are written down until
  * there are enough of them. */
 #include "ckpt/restore.h"
@@ -13,9 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include "ckpt/ahead.h"
 #include "ckpt/checksum.h"
 #include "ckpt/far.h"
 #include "ckpt/safetensors.h"
@@ -37,9 +36,10 @@ struct restore {
     const struct dt_source *source;
     struct dt_copy *copy;
     struct dt_reader reader;
+    struct dt_ahead *ahead; /* reads what is near, or NULL */
     struct dt_error *err;
     dt_result_t rc;
-    bool counting; /* only the rounds */
+    bool counting; /* only the rounds, and what is to be read ahead */
     bool broken;   /* dt_fetch failed, on all ranks */
     size_t rounds; /* done */
 
@@ -165,17 +165,14 @@ static bool open_far(struct restore *g, char *direct)
     return true;
 }
 
-static bool open_near(struct restore *g, char *direct)
+/* Read the block, hashing what is in the cache. */
+static bool read_near(struct restore *g, size_t len, char *direct,
+                      struct dt_checksum_parts *sum)
 {
     const struct dt_manifest_slice *slice = g->want->slice;
-    if (!direct && !settle(g)) /* what was copied from near */
-        return false;
     if (!direct && !g->near && !(g->near = malloc(BLOCK)))
         return no_memory(g);
     g->at = direct ? direct : g->near;
-    XXH3_state_t hash;
-    XXH3_64bits_reset(&hash);
-    size_t len = block_len(g->want, g->block);
     for (size_t done = 0; done < len; done += PIECE) {
         size_t n = len - done < PIECE ? len - done : PIECE;
         dt_result_t rc = dt_reader_read(&g->reader, slice->file,
@@ -183,9 +180,50 @@ static bool open_near(struct restore *g, char *direct)
                                         n, g->at + done, g->err);
         if (rc != DT_SUCCESS)
             return fail(g, rc);
-        XXH3_64bits_update(&hash, g->at + done, n);
+        dt_checksum_add(sum, g->at + done, n);
     }
-    return verify(g, g->want, g->block, XXH3_64bits_digest(&hash));
+    return true;
+}
+
+/* The same of what was read ahead. */
+static bool take_near(struct restore *g, size_t len, char *direct,
+                      struct dt_checksum_parts *sum)
+{
+    char *data;
+    dt_result_t rc = dt_ahead_take(g->ahead, &data, g->err);
+    if (rc != DT_SUCCESS)
+        return fail(g, rc);
+    for (size_t done = 0; done < len; done += PIECE) {
+        size_t n = len - done < PIECE ? len - done : PIECE;
+        dt_checksum_add(sum, data + done, n);
+        if (direct)
+            memcpy(direct + done, data + done, n);
+    }
+    g->at = direct ? direct : data;
+    return true;
+}
+
+static bool open_near(struct restore *g, char *direct)
+{
+    size_t len = block_len(g->want, g->block);
+    /* what was copied from where this block will be */
+    if ((!direct || g->ahead) && !settle(g))
+        return false;
+    struct dt_checksum_parts sum;
+    dt_checksum_begin(&sum);
+    if (g->ahead ? !take_near(g, len, direct, &sum)
+                 : !read_near(g, len, direct, &sum))
+        return false;
+    return verify(g, g->want, g->block, dt_checksum_end(&sum));
+}
+
+static bool plan_near(struct restore *g)
+{
+    const struct dt_manifest_slice *slice = g->want->slice;
+    dt_result_t rc =
+        dt_ahead_add(g->ahead, slice->file, slice->offset + g->block * BLOCK,
+                     block_len(g->want, g->block), g->err);
+    return rc == DT_SUCCESS || fail(g, rc);
 }
 
 /* The next block; direct: it goes there. */
@@ -199,7 +237,9 @@ static bool open_block(struct restore *g, size_t block, char *direct)
     g->block = block;
     g->direct = direct;
     g->pending = false;
-    return near ? open_near(g, direct) : open_far(g, direct);
+    if (!near)
+        return open_far(g, direct);
+    return g->counting ? plan_near(g) : open_near(g, direct);
 }
 
 /* ---- a slice ---- */
@@ -269,13 +309,14 @@ static bool walk(struct restore *g, const struct dt_match *match)
         g->pending = false;
         const struct dt_manifest_slice *slice = g->want->slice;
         struct dt_slice from = {g->want->box.ndim, slice->at, slice->extent};
-        if (g->counting && is_near(g->source, slice->file))
+        if (g->counting && !g->ahead && is_near(g->source, slice->file))
             continue;
         g->host =
             dt_copy_is_host(g->copy, g->want->to,
                             dt_slice_count(&g->want->box) *
                                 dt_dtype_size(g->want->tensor->tensor.dtype));
-        if (!slice->sum && slice->file != file && !verify_file(g, slice->file))
+        if (!slice->sum && slice->file != file && !g->counting &&
+            !verify_file(g, slice->file))
             return false;
         file = slice->file;
         if (!dt_slice_runs(&from, &g->want->box, walk_run, g))
@@ -335,6 +376,7 @@ static struct restore *create(const struct dt_source *source)
 static void destroy(struct restore *g)
 {
     dt_copy_finish(g->copy, NULL); /* it may still read what is freed here */
+    dt_ahead_close(g->ahead);
     dt_reader_close(&g->reader);
     free(g->run);
     free(g->far);
@@ -360,6 +402,24 @@ dt_result_t dt_restore_rounds(const struct dt_source *source,
     return rc;
 }
 
+/* Begin to read ahead. Where there are several ranks on a node their reading
+ * and hashing overlap anyway, and what two of them want is read from the disk
+ * once, as the page cache keeps it for the other. */
+static void look_ahead(struct restore *g, const struct dt_match *match)
+{
+    struct restore *plan = dt_local_size() == 1 ? create(g->source) : NULL;
+    if (!plan)
+        return;
+    plan->counting = true;
+    plan->copy = g->copy;
+    if (dt_ahead_open(&plan->ahead, g->source, NULL) == DT_SUCCESS &&
+        walk(plan, match) && dt_ahead_start(plan->ahead)) {
+        g->ahead = plan->ahead;
+        plan->ahead = NULL;
+    }
+    destroy(plan);
+}
+
 dt_result_t dt_restore(const struct dt_source *source,
                        const struct dt_match *match, struct dt_copy *copy,
                        size_t rounds, struct dt_error *err)
@@ -371,6 +431,7 @@ dt_result_t dt_restore(const struct dt_source *source,
     if (g) {
         g->copy = copy;
         g->err = err;
+        look_ahead(g, match);
         if (walk(g, match) && settle(g))
             verify_headers(g);
         rc = g->rc;

@@ -18,7 +18,7 @@ dt_result_t dt_restore_rounds(const struct dt_source *source,
 
 /* Read and verify all that match wants, and this rank's share of the headers
  * of the files. Takes part in that many rounds, whatever happens: as many as
- * the rank that needs most. Memory beyond what is read into: 72 MiB, and a
+ * the rank that needs most. Memory beyond what is read into: 120 MiB, and a
  * header. Errors, whose text is a reason with the file's name: CORRUPT, IO,
  * NO_MEMORY, those of dt_fetch. */
 dt_result_t dt_restore(const struct dt_source *source,
