@@ -228,11 +228,12 @@ dt_result_t dt_mem_deregister(void *ptr);
  * here comes also when nobody waits, all fails as after PROC_FAILED; streams
  * go on then, with undefined contents.
  *
- * DT_GPU_WAY=nccl: collectives go by NCCL, where that is to be had, and where
- * it has them. Then a call may wait, on the host, until NCCL has connected the
- * ranks; sums have the same bits on all ranks, but they are NCCL's, whatever
- * those are from run to run; and two communicators of one GPU that are under
- * way together are begun in the same order on all ranks.
+ * DT_GPU_WAY=nccl, or a file of DT_TUNE that says so of some: collectives go by
+ * NCCL, where that is to be had, and where it has them. Then a call may wait,
+ * on the host, until NCCL has connected the ranks; sums have the same bits on
+ * all ranks, but they are NCCL's, whatever those are from run to run; and two
+ * communicators of one GPU that are under way together are begun in the same
+ * order on all ranks.
  *
  * Algorithms: inside the node through shared memory, between the nodes each
  * local rank with its peers of equal local rank, pipelined by chunks;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* gpu_ways.c - by which of its ways a communicator's calls on GPU memory go:
- * NCCL's, if the user wants it; exchanges in a node; handed to the network
- * where they are; else through the host.
+ * as the user wants; else as the tuning parameters say; without both, what
+ * exchanges in a node can by these, and the rest through the host, or handed to
+ * the network where it is.
  *
- * Nothing is measured to choose: the ways give different bits, and those are to
- * be the same in every run. */
+ * Nothing is measured here to choose: the ways give different bits, and those
+ * are to be the same in every run. dt-bench --tune measures, once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,33 +36,42 @@ dt_result_t dt_gpu_agree(struct dt_comm *twin, dt_result_t mine,
     return (dt_result_t)worst;
 }
 
-enum wish { IPC, NCCL, STAGED };
+/* ---- what is wanted ---- */
 
-static dt_result_t read_wish(int32_t *wish, struct dt_error *err)
+/* DT_GPU_WAY, in words that a collective can move. */
+struct wish {
+    int32_t given;  /* else the rules of the tuning parameters count */
+    int32_t way;    /* enum dt_tune_way */
+    int32_t strict; /* this one, or an error */
+};
+
+static const char strict[] = "strict,";
+
+static dt_result_t read_wish(struct wish *wish, struct dt_error *err)
 {
-    static const char *const names[] = {
-        [IPC] = "ipc", [NCCL] = "nccl", [STAGED] = "staged"};
     const char *value = getenv(DT_ENV_GPU_WAY);
-    *wish = IPC;
-    if (!value || !*value)
+    const size_t len = sizeof(strict) - 1;
+    enum dt_tune_way way;
+    *wish = (struct wish){.given = value && *value};
+    if (!wish->given)
         return DT_SUCCESS;
-    for (int32_t i = 0; i < 3; i++)
-        if (!strcmp(value, names[i])) {
-            *wish = i;
-            return DT_SUCCESS;
-        }
-    return dt_error_set(err, DT_ERR_INVALID_ARG,
-                        DT_ENV_GPU_WAY "=%s: expected ipc, nccl or staged",
-                        value);
+    wish->strict = !strncmp(value, strict, len);
+    if (!dt_tune_way(wish->strict ? value + len : value, &way))
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            DT_ENV_GPU_WAY "=%s: expected ipc, nccl or staged, "
+                                           "or strict, and one of them",
+                            value);
+    wish->way = (int32_t)way;
+    return DT_SUCCESS;
 }
 
 /* The first rank's, if all can be understood. */
-static dt_result_t agree_on_wish(struct dt_comm *twin, int32_t *wish,
+static dt_result_t agree_on_wish(struct dt_comm *twin, struct wish *wish,
                                  struct dt_error *err)
 {
     const struct dt_shape shape = {.coll = DT_COLL_BCAST,
                                    .dtype = DT_DTYPE_I32,
-                                   .count = 1,
+                                   .count = sizeof(*wish) / sizeof(int32_t),
                                    .in_place = true,
                                    .prescale = 1,
                                    .postscale = 1};
@@ -71,14 +81,51 @@ static dt_result_t agree_on_wish(struct dt_comm *twin, int32_t *wish,
     return rc == DT_SUCCESS ? dt_comm_run(twin, &shape, wish, wish, err) : rc;
 }
 
+static void set_rules(struct dt_gpu_comm *gpu, const struct wish *wish)
+{
+    const struct dt_comm *comm = gpu->comm;
+    const enum dt_tune_scope scope =
+        comm->layout.nnodes == 1 ? DT_TUNE_NODE : DT_TUNE_NET;
+    for (size_t i = 0; i < DT_TUNE_COLLS; i++)
+        gpu->rules[i] = wish->given
+                            ? (struct dt_tune_rule){0, wish->way, wish->way}
+                            : comm->world->tune.gpu[scope][i];
+}
+
+static bool is_wanted(const struct dt_gpu_comm *gpu, enum dt_tune_way way)
+{
+    for (size_t i = 0; i < DT_TUNE_COLLS; i++)
+        if (gpu->rules[i].brief == (int32_t)way ||
+            gpu->rules[i].lengthy == (int32_t)way)
+            return true;
+    return false;
+}
+
+/* ---- what is to be had ---- */
+
+static dt_result_t insist(const struct wish *wish, enum dt_tune_way way,
+                          const char *name, const char *reason,
+                          struct dt_error *err)
+{
+    if (!wish->strict || wish->way != (int32_t)way)
+        return DT_SUCCESS;
+    return dt_error_set(err, DT_ERR_UNSUPPORTED, DT_ENV_GPU_WAY "=%s%s: %s",
+                        strict, name, reason);
+}
+
 /* It was asked for, so somebody wants to know. Once: what follows is much the
  * same for other communicators. */
-static void tell_why_not(const struct dt_gpu_comm *gpu, const char *reason)
+static void tell_why_not(struct dt_gpu_comm *gpu, const struct wish *wish,
+                         const char *reason)
 {
-    if (gpu->comm->world->rank == 0 && !gpu->next)
-        fprintf(stderr,
-                "dt: " DT_ENV_GPU_WAY "=nccl: it goes on without NCCL: %s\n",
-                reason);
+    gpu->nccl_missed = true;
+    for (const struct dt_gpu_comm *other = gpu->next; other;
+         other = other->next)
+        if (other->nccl_missed)
+            return;
+    if (gpu->comm->world->rank == 0)
+        fprintf(stderr, "dt: %s: it goes on without NCCL: %s\n",
+                wish->given ? DT_ENV_GPU_WAY "=nccl" : DT_ENV_TUNE, reason);
 }
 
 /* If one rank cannot do it with one other, none does. */
@@ -92,30 +139,75 @@ static dt_result_t agree_on_direct(struct dt_gpu_comm *gpu,
     return rc == DT_ERR_UNSUPPORTED ? DT_SUCCESS : rc;
 }
 
-dt_result_t dt_gpu_open_ways(struct dt_gpu_comm *gpu, struct dt_comm *twin,
-                             struct dt_error *err)
+static dt_result_t open_nccl(struct dt_gpu_comm *gpu, struct dt_comm *twin,
+                             const struct wish *wish, struct dt_error *err)
 {
     struct dt_error why = {""};
     char reason[512] = "";
-    int32_t wish = IPC;
-    dt_result_t rc = agree_on_wish(twin, &wish, err);
-    if (rc == DT_SUCCESS && wish == NCCL) {
-        rc = dt_gpu_nccl_open(twin, gpu->gpu, gpu->device, &gpu->nccl, reason,
-                              &why);
-        rc = dt_gpu_agree(twin, rc, &why, err);
-        if (rc == DT_SUCCESS && !gpu->nccl)
-            tell_why_not(gpu, reason);
-    }
-    if (rc != DT_SUCCESS || wish == STAGED) {
-        snprintf(gpu->reason, sizeof(gpu->reason), DT_ENV_GPU_WAY "=staged");
+    dt_result_t rc =
+        dt_gpu_nccl_open(twin, gpu->gpu, gpu->device, &gpu->nccl, reason, &why);
+    rc = dt_gpu_agree(twin, rc, &why, err);
+    if (rc != DT_SUCCESS || gpu->nccl)
         return rc;
-    }
-    rc = agree_on_direct(gpu, twin, err);
+    rc = insist(wish, DT_TUNE_NCCL, "nccl", reason, err);
+    if (rc == DT_SUCCESS)
+        tell_why_not(gpu, wish, reason);
+    return rc;
+}
+
+static dt_result_t open_node(struct dt_gpu_comm *gpu, struct dt_comm *twin,
+                             const struct wish *wish, struct dt_error *err)
+{
+    struct dt_error why = {""};
+    dt_result_t rc = dt_gpu_node_open(twin, gpu->gpu, gpu->device, &gpu->node,
+                                      gpu->reason, &why);
+    rc = dt_gpu_agree(twin, rc, &why, err);
+    if (rc != DT_SUCCESS || gpu->node)
+        return rc;
+    return insist(wish, DT_TUNE_IPC, "ipc", gpu->reason, err);
+}
+
+dt_result_t dt_gpu_open_ways(struct dt_gpu_comm *gpu, struct dt_comm *twin,
+                             struct dt_error *err)
+{
+    struct wish wish;
+    dt_result_t rc = agree_on_wish(twin, &wish, err);
     if (rc != DT_SUCCESS)
         return rc;
-    rc = dt_gpu_node_open(twin, gpu->gpu, gpu->device, &gpu->node, gpu->reason,
-                          &why);
-    return dt_gpu_agree(twin, rc, &why, err);
+    set_rules(gpu, &wish);
+    if (is_wanted(gpu, DT_TUNE_NCCL))
+        rc = open_nccl(gpu, twin, &wish, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    if (wish.given && wish.way == DT_TUNE_STAGED) {
+        snprintf(gpu->reason, sizeof(gpu->reason), DT_ENV_GPU_WAY "=staged");
+        return DT_SUCCESS;
+    }
+    rc = agree_on_direct(gpu, twin, err);
+    return rc == DT_SUCCESS ? open_node(gpu, twin, &wish, err) : rc;
+}
+
+/* ---- the way of a call ---- */
+
+/* Of the larger buffer of a rank. */
+static size_t bytes_of(const struct dt_gpu_comm *gpu,
+                       const struct dt_shape *shape)
+{
+    const bool one = shape->coll == DT_COLL_ALLREDUCE ||
+                     shape->coll == DT_COLL_REDUCE ||
+                     shape->coll == DT_COLL_BCAST;
+    return shape->count * dt_dtype_size(shape->dtype) *
+           (one ? 1 : gpu->comm->size);
+}
+
+/* Of an uneven form a rank may know its own counts only. */
+static int32_t way_of(const struct dt_gpu_comm *gpu,
+                      const struct dt_shape *shape)
+{
+    const struct dt_tune_rule *rule = &gpu->rules[shape->coll];
+    if (rule->brief == rule->lengthy || shape->sendcounts || shape->recvcounts)
+        return rule->lengthy;
+    return bytes_of(gpu, shape) > rule->upto ? rule->lengthy : rule->brief;
 }
 
 enum dt_gpu_route dt_gpu_route_of(const struct dt_gpu_comm *gpu,
@@ -123,10 +215,13 @@ enum dt_gpu_route dt_gpu_route_of(const struct dt_gpu_comm *gpu,
 {
     if (call->kind == DT_CALL_SEND || call->kind == DT_CALL_RECV)
         return DT_GPU_STAGED;
-    if (gpu->nccl && !call->capturing &&
+    const int32_t way = way_of(gpu, &call->shape);
+    if (gpu->nccl && way == DT_TUNE_NCCL && !call->capturing &&
         dt_gpu_nccl_serves(gpu->nccl, &call->shape))
         return DT_GPU_BY_NCCL;
-    if (gpu->node && dt_gpu_node_serves(gpu->node, &call->shape))
+    /* a graph cannot capture what goes through the host */
+    if (gpu->node && (way != DT_TUNE_STAGED || call->capturing) &&
+        dt_gpu_node_serves(gpu->node, &call->shape))
         return DT_GPU_BY_NODE;
     return DT_GPU_STAGED;
 }

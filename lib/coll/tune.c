@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
@@ -45,12 +46,30 @@ static const struct {
 };
 #define NPARAMETERS (sizeof(parameters) / sizeof(parameters[0]))
 
+/* Of calls on GPU memory: gpu_node_allreduce and so on. */
+static const char *const ways[DT_TUNE_WAYS] = {[DT_TUNE_IPC] = "ipc",
+                                               [DT_TUNE_NCCL] = "nccl",
+                                               [DT_TUNE_STAGED] = "staged"};
+static const char *const scopes[DT_TUNE_SCOPES] = {
+    [DT_TUNE_NODE] = "node", [DT_TUNE_NET] = "net"};
+static const char *const colls[DT_TUNE_COLLS] = {
+    [DT_COLL_ALLREDUCE] = "allreduce",
+    [DT_COLL_REDUCE] = "reduce",
+    [DT_COLL_BCAST] = "bcast",
+    [DT_COLL_ALLGATHER] = "allgather",
+    [DT_COLL_REDUCE_SCATTER] = "reduce_scatter",
+    [DT_COLL_ALLTOALL] = "alltoall",
+    [DT_COLL_GATHER] = "gather",
+    [DT_COLL_SCATTER] = "scatter",
+};
+#define NRULES ((size_t)DT_TUNE_SCOPES * DT_TUNE_COLLS)
+
 /* Where a reader is, for its errors. */
 struct reader {
     const char *path;
     size_t line;
     struct dt_tune tune;
-    bool seen[NPARAMETERS];
+    bool seen[NPARAMETERS + NRULES]; /* numbers, rules */
     struct dt_error *err;
 };
 
@@ -101,26 +120,19 @@ static dt_result_t bad_name(const struct reader *reader, char *name)
 {
     char known[NPARAMETERS * 16] = "";
     for (size_t i = 0; i < NPARAMETERS; i++) {
-        strcat(known, i ? ", " : "");
         strcat(known, parameters[i].name);
+        strcat(known, ", ");
     }
     return dt_error_set(reader->err, DT_ERR_INVALID_ARG,
-                        "%s:%zu: unknown parameter '%s': expected one of %s; "
-                        "dt-bench --tune writes this file",
+                        "%s:%zu: unknown parameter '%s': expected one of "
+                        "%sor gpu_node_ or gpu_net_ and a collective, e.g. "
+                        "gpu_node_allreduce; dt-bench --tune writes this file",
                         reader->path, reader->line, printable(name), known);
 }
 
-static dt_result_t set(struct reader *reader, char *name, char *text)
+static dt_result_t set_number(struct reader *reader, size_t i, char *text)
 {
-    size_t i = 0;
-    while (i < NPARAMETERS && strcmp(name, parameters[i].name))
-        i++;
-    if (i == NPARAMETERS)
-        return bad_name(reader, name);
-    if (reader->seen[i])
-        return dt_error_set(reader->err, DT_ERR_INVALID_ARG,
-                            "%s:%zu: %s is given twice: keep one line",
-                            reader->path, reader->line, name);
+    const char *name = parameters[i].name;
     char *end;
     errno = 0;
     double value = strtod(text, &end);
@@ -129,10 +141,122 @@ static dt_result_t set(struct reader *reader, char *name, char *text)
                             "%s:%zu: %s is '%s': expected seconds between "
                             "1e-18 and 1e6, e.g. 2.5e-7",
                             reader->path, reader->line, name, printable(text));
-    reader->seen[i] = true;
     *field(&reader->tune, i) = value;
     return DT_SUCCESS;
 }
+
+/* ---- rules ---- */
+
+bool dt_tune_way(const char *name, enum dt_tune_way *way)
+{
+    for (size_t i = 0; i < DT_TUNE_WAYS; i++)
+        if (!strcmp(name, ways[i])) {
+            *way = (enum dt_tune_way)i;
+            return true;
+        }
+    return false;
+}
+
+static struct dt_tune_rule *rule(struct dt_tune *tune, size_t i)
+{
+    return &tune->gpu[i / DT_TUNE_COLLS][i % DT_TUNE_COLLS];
+}
+
+static void rule_name(size_t i, char name[32])
+{
+    snprintf(name, 32, "gpu_%s_%s", scopes[i / DT_TUNE_COLLS],
+             colls[i % DT_TUNE_COLLS]);
+}
+
+/* "4096", "64K", "16M", "1G" */
+static bool read_size(const char *text, uint64_t *size)
+{
+    static const char units[] = "KMG";
+    char *end;
+    errno = 0;
+    unsigned long long number = strtoull(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (*text < '0' || *text > '9' || errno || (*end && (!unit || end[1])) ||
+        number > UINT64_MAX >> shift)
+        return false;
+    *size = (uint64_t)number << shift;
+    return true;
+}
+
+/* The next word of *text, "" behind the last. */
+static char *word(char **text)
+{
+    static const char space[] = " \t\v\f\r";
+    char *start = *text + strspn(*text, space);
+    char *end = start + strcspn(start, space);
+    *text = *end ? end + 1 : end;
+    *end = 0;
+    return start;
+}
+
+/* WAY, or WAY SIZE WAY */
+static bool read_rule(char *text, struct dt_tune_rule *out)
+{
+    enum dt_tune_way brief, lengthy;
+    uint64_t upto = 0;
+    if (!dt_tune_way(word(&text), &brief))
+        return false;
+    lengthy = brief;
+    const char *size = word(&text);
+    if (*size &&
+        (!read_size(size, &upto) || !dt_tune_way(word(&text), &lengthy)))
+        return false;
+    *out = (struct dt_tune_rule){upto, (int32_t)brief, (int32_t)lengthy};
+    return !*word(&text);
+}
+
+static dt_result_t set_rule(struct reader *reader, size_t i, const char *name,
+                            char *text)
+{
+    char words[LINE_CHARS + 1];
+    struct dt_tune_rule read;
+    snprintf(words, sizeof(words), "%s", text);
+    if (!read_rule(words, &read))
+        return dt_error_set(reader->err, DT_ERR_INVALID_ARG,
+                            "%s:%zu: %s is '%s': expected ipc, nccl or staged, "
+                            "or 'ipc 1M nccl': up to 1 MiB ipc, above nccl",
+                            reader->path, reader->line, name, printable(text));
+    *rule(&reader->tune, i) = read;
+    return DT_SUCCESS;
+}
+
+/* Its place in seen; the end of that: it is unknown. */
+static size_t find(const char *name)
+{
+    size_t i;
+    for (i = 0; i < NPARAMETERS; i++)
+        if (!strcmp(name, parameters[i].name))
+            return i;
+    for (; i < NPARAMETERS + NRULES; i++) {
+        char known[32];
+        rule_name(i - NPARAMETERS, known);
+        if (!strcmp(name, known))
+            break;
+    }
+    return i;
+}
+
+static dt_result_t set(struct reader *reader, char *name, char *text)
+{
+    const size_t i = find(name);
+    if (i == NPARAMETERS + NRULES)
+        return bad_name(reader, name);
+    if (reader->seen[i])
+        return dt_error_set(reader->err, DT_ERR_INVALID_ARG,
+                            "%s:%zu: %s is given twice: keep one line",
+                            reader->path, reader->line, name);
+    reader->seen[i] = true;
+    return i < NPARAMETERS ? set_number(reader, i, text)
+                           : set_rule(reader, i - NPARAMETERS, name, text);
+}
+
+/* ---- the file ---- */
 
 static dt_result_t read_line(struct reader *reader, char *line)
 {
@@ -209,6 +333,16 @@ close:
     return rc;
 }
 
+static bool write_rule(FILE *file, size_t i, const struct dt_tune_rule *r)
+{
+    char name[32];
+    rule_name(i, name);
+    if (r->brief == r->lengthy)
+        return fprintf(file, "%s = %s\n", name, ways[r->lengthy]) >= 0;
+    return fprintf(file, "%s = %s %" PRIu64 " %s\n", name, ways[r->brief],
+                   r->upto, ways[r->lengthy]) >= 0;
+}
+
 dt_result_t dt_tune_write(FILE *file, const struct dt_tune *tune,
                           struct dt_error *err)
 {
@@ -221,6 +355,8 @@ dt_result_t dt_tune_write(FILE *file, const struct dt_tune *tune,
         failed |= fprintf(file, "%s = %.9g # %s\n", parameters[i].name,
                           *field(&copy, i), parameters[i].comment) < 0;
     neutral_end(c, old);
+    for (size_t i = 0; i < NRULES; i++)
+        failed |= !write_rule(file, i, rule(&copy, i));
     if (fflush(file) || failed)
         return dt_error_set(err, DT_ERR_IO,
                             "cannot write the tuning parameters: %s",

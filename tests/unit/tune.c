@@ -27,6 +27,8 @@ static void good(void)
     struct dt_tune tune = dt_tune_default, same = dt_tune_default;
     struct dt_error err;
     const char *text = "# a comment\n\n  net_byte=8e-9 # slow\r\n"
+                       "gpu_node_allreduce = ipc 1M nccl\n"
+                       "gpu_net_scatter = nccl\n"
                        "net_latency =\t5e-5";
     ok(read_bytes(text, strlen(text), &tune, &err) == DT_SUCCESS &&
            tune.net_byte == 8e-9 && tune.net_latency == 5e-5,
@@ -66,6 +68,10 @@ static void bad(void)
         {"task", "expected 'name = value'"},
         {"\n\n\033[31m=1", ":3: unknown parameter '?[31m'"},
         {"task = 1e-7\ntask = 1e-7\n", ":2: task is given twice"},
+        {"gpu_node_bcast = ipc\ngpu_net_bcast = ipc\ngpu_node_bcast = nccl",
+         ":3: gpu_node_bcast is given twice"},
+        {"gpu_rack_bcast = ipc", ":1: unknown parameter 'gpu_rack_bcast'"},
+        {"gpu_node_send = ipc", "or gpu_node_ or gpu_net_ and a collective"},
     };
     struct dt_error err;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -90,6 +96,67 @@ static void bad(void)
        "no file: %s", err.text);
     ok(dt_tune_read("/tmp", &tune, &err) == DT_ERR_IO, "a folder: %s",
        err.text);
+}
+
+static struct dt_tune_rule read_rule(const char *value, struct dt_error *err)
+{
+    char text[200];
+    struct dt_tune tune = dt_tune_default;
+    snprintf(text, sizeof(text), "gpu_net_alltoall = %s # so\n", value);
+    if (read_bytes(text, strlen(text), &tune, err) != DT_SUCCESS)
+        return (struct dt_tune_rule){0, -1, -1};
+    return tune.gpu[DT_TUNE_NET][DT_COLL_ALLTOALL];
+}
+
+static void rules(void)
+{
+    static const struct {
+        const char *value;
+        struct dt_tune_rule rule;
+    } cases[] = {
+        {"ipc", {0, DT_TUNE_IPC, DT_TUNE_IPC}},
+        {"staged", {0, DT_TUNE_STAGED, DT_TUNE_STAGED}},
+        {"ipc 4096 nccl", {4096, DT_TUNE_IPC, DT_TUNE_NCCL}},
+        {"nccl\t 64K  staged", {65536, DT_TUNE_NCCL, DT_TUNE_STAGED}},
+        {"ipc 0 nccl", {0, DT_TUNE_IPC, DT_TUNE_NCCL}},
+        {"ipc 3M nccl", {3 << 20, DT_TUNE_IPC, DT_TUNE_NCCL}},
+        {"ipc 17179869183G nccl",
+         {UINT64_C(17179869183) << 30, DT_TUNE_IPC, DT_TUNE_NCCL}},
+        {"ipc 18446744073709551615 nccl",
+         {UINT64_MAX, DT_TUNE_IPC, DT_TUNE_NCCL}},
+    };
+    static const char *const wrong[] = {
+        "",
+        "best",
+        "IPC",
+        "ipc nccl",
+        "ipc 4096",
+        "ipc 4096 best",
+        "ipc 4096 nccl 8192 ipc",
+        "ipc -1 nccl",
+        "ipc 0x10 nccl",
+        "ipc 1T nccl",
+        "ipc 1Kx nccl",
+        "ipc 1.5M nccl",
+        "4096 nccl",
+        "ipc 17179869184G nccl",
+        "ipc 18446744073709551616 nccl",
+        "ipc = nccl",
+    };
+    struct dt_error err;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct dt_tune_rule rule = read_rule(cases[i].value, &err);
+        ok(rule.upto == cases[i].rule.upto &&
+               rule.brief == cases[i].rule.brief &&
+               rule.lengthy == cases[i].rule.lengthy,
+           "a rule: '%s' %s", cases[i].value, err.text);
+    }
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct dt_tune_rule rule = read_rule(wrong[i], &err);
+        ok(rule.brief < 0 && strstr(err.text, ":1: gpu_net_alltoall is '") &&
+               strstr(err.text, "expected ipc, nccl or staged, or "),
+           "no rule: %s", err.text);
+    }
 }
 
 /* The name of what is taken for count F32 on nodes * per ranks. */
@@ -163,6 +230,7 @@ int main(void)
     close(fd);
     good();
     bad();
+    rules();
     if (setlocale(LC_NUMERIC, "de_DE.UTF-8"))
         good();
     choices();

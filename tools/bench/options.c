@@ -55,7 +55,7 @@ void options_help(FILE *out)
     fprintf(out,
             "usage: dt-bench [OPERATION] [OPTION]...\n"
             "       dt-bench --pairwise [--alone] [--json] [--mem cuda]\n"
-            "       dt-bench --tune FILE\n"
+            "       dt-bench --tune FILE [--mem cuda]\n"
             "\n"
             "OPERATION: %s\n"
             "\n"
@@ -83,7 +83,9 @@ void options_help(FILE *out)
             "      --svg FILE           a plot of time and bandwidth\n"
             "      --pairwise           each node with each other: slow ones\n"
             "                           are named; --alone: one by one\n"
-            "      --tune FILE          parameters for DT_TUNE\n"
+            "      --tune FILE          parameters for DT_TUNE; with --mem "
+            "cuda\n"
+            "                           also by which way GPU memory goes\n"
             "\n"
             "SIZE may end in K, M, G. See dt-bench(1).\n",
             operation_names());
@@ -282,10 +284,8 @@ static dt_result_t check(const struct options *options, bool named,
                "operation, --svg, --limit and --stats";
     else if (options->tune && options->json)
         what = "--tune does not go with --json";
-    else if (options->memory == MEMORY_CUDA &&
-             (options->tune || options->limit))
-        what = "--tune and --limit measure the host's memory: leave out --mem "
-               "cuda";
+    else if (options->memory == MEMORY_CUDA && options->limit)
+        what = "--limit measures the host's memory: leave out --mem cuda";
     else if (options->alone && !options->pairwise)
         what = "--alone goes with --pairwise";
     else if (!(options->inside && operation->inside) &&

@@ -8,6 +8,7 @@
 #include "limit.h"
 #include "output.h"
 #include "pairwise.h"
+#include "ways.h"
 
 /* What is copied and added: out of the first caches, as shared memory is. */
 enum { BYTES = STREAM_BYTES, TIMES = 200, BATCHES = 5 };
@@ -142,24 +143,41 @@ static void print(FILE *file, const struct job *job, const struct parameters *p)
     put(file, "task", p->task);
 }
 
+static dt_result_t measure_host(const struct options *options,
+                                const struct job *job, struct parameters *p,
+                                struct dt_error *err)
+{
+    struct options own = *options;
+    struct bench bench;
+    own.minbytes = own.maxbytes = BYTES;
+    if (own.memory == MEMORY_CUDA)
+        own.memory = MEMORY_PRIVATE;
+    dt_result_t rc = bench_make(&bench, &own, job, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    rc = measure(&bench, p, err);
+    bench_clear(&bench);
+    return rc;
+}
+
 dt_result_t tune_run(const struct options *options, const struct job *job,
                      struct dt_error *err)
 {
-    struct options own = *options;
     struct parameters parameters = {0};
-    struct bench bench;
+    struct ways *ways = NULL;
     struct output file;
-    own.minbytes = own.maxbytes = BYTES;
     dt_result_t rc = output_open(&file, options->tune, job, err);
     if (rc == DT_SUCCESS)
-        rc = bench_make(&bench, &own, job, err);
-    if (rc == DT_SUCCESS) {
-        rc = measure(&bench, &parameters, err);
-        bench_clear(&bench);
-    }
+        rc = measure_host(options, job, &parameters, err);
+    if (rc == DT_SUCCESS && options->memory == MEMORY_CUDA)
+        rc = ways_measure(options, job, &ways, err);
     if (rc == DT_SUCCESS)
         rc = output_begin(&file, err);
-    if (rc == DT_SUCCESS && file.file)
+    if (rc == DT_SUCCESS && file.file) {
         print(file.file, job, &parameters);
+        if (ways)
+            ways_print(file.file, ways);
+    }
+    ways_free(ways);
     return output_close(&file, rc, err);
 }
