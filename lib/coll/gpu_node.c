@@ -123,7 +123,6 @@ static dt_result_t follow(const struct dt_gpu_node *node, dt_stream_t stream,
 bool dt_gpu_node_serves(const struct dt_gpu_node *node,
                         const struct dt_shape *shape)
 {
-    (void)node;
     if (shape->coll == DT_COLL_SEND || shape->coll == DT_COLL_RECV ||
         shape->sendcounts || shape->senddispls || shape->recvcounts ||
         shape->recvdispls)
@@ -131,7 +130,9 @@ bool dt_gpu_node_serves(const struct dt_gpu_node *node,
     const bool reduces = shape->coll == DT_COLL_ALLREDUCE ||
                          shape->coll == DT_COLL_REDUCE ||
                          shape->coll == DT_COLL_REDUCE_SCATTER;
-    return !reduces || dt_exec_supports(shape->dtype, shape->op);
+    /* between nodes the host's collectives fold in another order */
+    return !reduces ||
+           (!node->apart && dt_exec_supports(shape->dtype, shape->op));
 }
 
 dt_result_t dt_gpu_node_start(struct dt_gpu_node *node,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* gpu_node.h - collectives among GPUs that read each other's memory: the ranks
- * of a communicator that is all on one node.
+ * of a communicator that is all on one node, or on one NVLink fabric.
  *
  * Each rank shares a board with the others and puts exchanges (exec/gpu.h) on
  * the caller's stream. No host waits for anything. */
@@ -15,10 +15,12 @@ struct dt_gpu_node;
 
 /* Share boards between all ranks of comm, device being mine, and see whether
  * every rank really reads and writes the others'. Collective over comm, whose
- * host collectives it uses; blocks. *node is NULL, on all ranks, where it is
- * not to be had, and reason (512 bytes) says who cannot and why: more than
- * DT_GPU_PEERS ranks, more than one node, no peer-to-peer, refused handles, a
- * self-test that failed. Errors: those of the collectives, NO_MEMORY. */
+ * host collectives it uses; blocks. The first kind of dt_gpu_sharing that no
+ * rank is refused is taken; between nodes, only FABRIC. *node is NULL, on all
+ * ranks, where it is not to be had, and reason (512 bytes) says who cannot and
+ * why: more than DT_GPU_PEERS ranks, no peer-to-peer, refused handles of each
+ * kind, a self-test that failed. Errors: those of the collectives, NO_MEMORY.
+ */
 dt_result_t dt_gpu_node_open(struct dt_comm *comm, struct dt_gpu *gpu,
                              int device, struct dt_gpu_node **node,
                              char reason[512], struct dt_error *err);
@@ -34,8 +36,9 @@ void dt_gpu_node_leave(struct dt_gpu_node *node);
  * is at once. NULL is fine. */
 void dt_gpu_node_close(struct dt_gpu_node *node);
 
-/* Can it be done so? Equal on all ranks for equal shapes: any even form but
- * SEND and RECV, for types and ops that the kernels have. */
+/* Can it be done so, with the bits of the host's? Equal on all ranks for equal
+ * shapes: any even form but SEND and RECV, for types and ops that the kernels
+ * have; between nodes nothing that folds. */
 bool dt_gpu_node_serves(const struct dt_gpu_node *node,
                         const struct dt_shape *shape);
 

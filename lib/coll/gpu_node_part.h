@@ -39,6 +39,8 @@ struct dt_gpu_words {
 struct dt_gpu_node {
     struct dt_gpu *gpu;
     int device;
+    enum dt_gpu_sharing sharing; /* of the boards */
+    bool apart;                  /* the ranks are on more than one node */
     size_t rank, size;
     long timeout;              /* seconds */
     size_t post;               /* bytes of the longest row that is posted */

@@ -149,24 +149,50 @@ static void leave(struct dt_gpu *gpu, struct dt_gpu_scope *scope)
 
 /* ---- what was given out ---- */
 
-dt_result_t dt_cuda_keep(struct dt_cuda *cuda, enum dt_cuda_kind kind,
-                         int device, void *at, struct dt_error *err)
+/* Give one thing back to the driver, whatever that says. */
+static int give_back(struct dt_cuda *cuda, const struct dt_cuda_thing *thing)
 {
-    struct dt_cuda_thing *thing = malloc(sizeof(*thing));
-    if (!thing)
+    const struct dt_cuda_driver *driver = &cuda->driver;
+    struct dt_cuda_scope scope;
+    int code = DT_CU_INVALID_VALUE;
+    if (dt_cuda_enter(cuda, thing->device, &scope, NULL))
+        return DT_CU_INVALID_CONTEXT;
+    switch (thing->kind) {
+    case DT_CUDA_SHARED:
+    case DT_CUDA_IMPORTED:
+        code = dt_cuda_free(driver, thing);
+        break;
+    case DT_CUDA_PINNED:
+        code = driver->cuMemFreeHost(thing->at);
+        break;
+    case DT_CUDA_STREAM:
+        code = driver->cuStreamSynchronize(thing->at);
+        driver->cuStreamDestroy_v2(thing->at);
+        break;
+    }
+    dt_cuda_leave(cuda, &scope);
+    return code;
+}
+
+dt_result_t dt_cuda_keep(struct dt_cuda *cuda,
+                         const struct dt_cuda_thing *thing,
+                         struct dt_error *err)
+{
+    struct dt_cuda_thing *kept = malloc(sizeof(*kept));
+    if (!kept) {
+        give_back(cuda, thing);
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
-    thing->kind = kind;
-    thing->device = device;
-    thing->at = at;
+    }
+    *kept = *thing;
     pthread_mutex_lock(&cuda->lock);
-    thing->next = cuda->things;
-    cuda->things = thing;
+    kept->next = cuda->things;
+    cuda->things = kept;
     pthread_mutex_unlock(&cuda->lock);
     return DT_SUCCESS;
 }
 
 bool dt_cuda_drop(struct dt_cuda *cuda, enum dt_cuda_kind kind, void *at,
-                  int *device)
+                  int *code)
 {
     struct dt_cuda_thing **link, *thing;
     pthread_mutex_lock(&cuda->lock);
@@ -178,36 +204,9 @@ bool dt_cuda_drop(struct dt_cuda *cuda, enum dt_cuda_kind kind, void *at,
     pthread_mutex_unlock(&cuda->lock);
     if (!thing)
         return false;
-    *device = thing->device;
+    *code = give_back(cuda, thing);
     free(thing);
     return true;
-}
-
-int dt_cuda_give_back(struct dt_cuda *cuda, enum dt_cuda_kind kind, int device,
-                      void *at)
-{
-    const struct dt_cuda_driver *driver = &cuda->driver;
-    struct dt_cuda_scope scope;
-    int code = DT_CU_INVALID_VALUE;
-    if (dt_cuda_enter(cuda, device, &scope, NULL))
-        return DT_CU_INVALID_CONTEXT;
-    switch (kind) {
-    case DT_CUDA_SHARED:
-        code = driver->cuMemFree_v2((dt_cu_ptr)(uintptr_t)at);
-        break;
-    case DT_CUDA_IMPORTED:
-        code = driver->cuIpcCloseMemHandle((dt_cu_ptr)(uintptr_t)at);
-        break;
-    case DT_CUDA_PINNED:
-        code = driver->cuMemFreeHost(at);
-        break;
-    case DT_CUDA_STREAM:
-        code = driver->cuStreamSynchronize(at);
-        driver->cuStreamDestroy_v2(at);
-        break;
-    }
-    dt_cuda_leave(cuda, &scope);
-    return code;
 }
 
 /* ---- open and close ---- */
@@ -252,7 +251,7 @@ static void close_cuda(struct dt_gpu *gpu)
     /* the last one first: streams before the memory that they use */
     for (struct dt_cuda_thing *thing = cuda->things; thing; thing = next) {
         next = thing->next;
-        dt_cuda_give_back(cuda, thing->kind, thing->device, thing->at);
+        give_back(cuda, thing);
         free(thing);
     }
     for (int i = 0; i < cuda->count; i++)

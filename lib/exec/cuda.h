@@ -34,6 +34,8 @@ struct dt_cuda_thing {
     enum dt_cuda_kind kind;
     int device;
     void *at;
+    size_t mapped; /* SHARED, IMPORTED: bytes, or 0: not by cuda_vmm.c */
+    dt_cu_allocation allocation; /* if mapped */
 };
 
 struct dt_cuda {
@@ -68,15 +70,19 @@ dt_result_t dt_cuda_enter(struct dt_cuda *cuda, int device,
                           struct dt_cuda_scope *scope, struct dt_error *err);
 void dt_cuda_leave(struct dt_cuda *cuda, struct dt_cuda_scope *scope);
 
-/* Remember something for close; NO_MEMORY. */
-dt_result_t dt_cuda_keep(struct dt_cuda *cuda, enum dt_cuda_kind kind,
-                         int device, void *at, struct dt_error *err);
-/* Forget it again, and tell its device; false: it is not known. */
+/* Remember something for close; NO_MEMORY: it is given back. */
+dt_result_t dt_cuda_keep(struct dt_cuda *cuda,
+                         const struct dt_cuda_thing *thing,
+                         struct dt_error *err);
+/* Forget it again, and give it back to the driver: *code is what that says.
+ * false: it is not known. */
 bool dt_cuda_drop(struct dt_cuda *cuda, enum dt_cuda_kind kind, void *at,
-                  int *device);
-/* Give one thing back to the driver, whatever that says. */
-int dt_cuda_give_back(struct dt_cuda *cuda, enum dt_cuda_kind kind, int device,
-                      void *at);
+                  int *code);
+
+/* Free memory of cuda_share.c, on the device that is entered; the driver's
+ * code. */
+int dt_cuda_free(const struct dt_cuda_driver *driver,
+                 const struct dt_cuda_thing *thing);
 
 /* Put a kernel on a stream of device; args is what it takes, by value, and is
  * read during the call only. The first one loads all kernels. */
@@ -100,7 +106,8 @@ dt_result_t dt_cuda_copy(struct dt_gpu *gpu, int device,
 /* cuda_share.c */
 dt_result_t dt_cuda_reaches(struct dt_gpu *gpu, int device, int peer, bool *yes,
                             struct dt_error *err);
-dt_result_t dt_cuda_share_alloc(struct dt_gpu *gpu, int device, size_t size,
+dt_result_t dt_cuda_share_alloc(struct dt_gpu *gpu, int device,
+                                enum dt_gpu_sharing sharing, size_t size,
                                 void **ptr, struct dt_gpu_handle *handle,
                                 struct dt_error *err);
 dt_result_t dt_cuda_share_free(struct dt_gpu *gpu, void *ptr,
@@ -109,6 +116,22 @@ dt_result_t dt_cuda_import(struct dt_gpu *gpu, int device,
                            const struct dt_gpu_handle *handle, void **ptr,
                            struct dt_error *err);
 void dt_cuda_release(struct dt_gpu *gpu, void *ptr);
+
+/* cuda_vmm.c: memory of size bytes, a whole number of blocks, by the driver's
+ * virtual memory management, on the device that is entered. What they fill in
+ * of thing is what frees it. All answer the driver's codes, NOT_SUPPORTED where
+ * it has no such memory or the device cannot share it so. */
+int dt_cuda_vmm_alloc(const struct dt_cuda_driver *driver, int device,
+                      enum dt_gpu_sharing sharing, size_t size,
+                      struct dt_cuda_thing *thing);
+int dt_cuda_vmm_export(const struct dt_cuda_driver *driver,
+                       const struct dt_cuda_thing *thing,
+                       struct dt_gpu_handle *handle);
+int dt_cuda_vmm_import(const struct dt_cuda_driver *driver, int device,
+                       const struct dt_gpu_handle *handle,
+                       struct dt_cuda_thing *thing);
+int dt_cuda_vmm_free(const struct dt_cuda_driver *driver,
+                     const struct dt_cuda_thing *thing);
 
 /* cuda_stream.c */
 dt_result_t dt_cuda_stream_device(struct dt_gpu *gpu, dt_stream_t stream,

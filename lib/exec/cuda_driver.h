@@ -50,6 +50,20 @@ enum {
     DT_CU_RANGE_SIZE = 12,    /* size_t */
 };
 
+/* Attributes of a device, as in cuda.h of CUDA 13.0: can its memory be mapped
+ * by hand, and be shared so? */
+enum {
+    DT_CU_HAS_VMM = 102,
+    DT_CU_HAS_FD = 103,
+    DT_CU_HAS_FABRIC = 128,
+};
+
+/* The ways to share it; bits, of which an allocation may have several. */
+enum {
+    DT_CU_HANDLE_FD = 1,
+    DT_CU_HANDLE_FABRIC = 8,
+};
+
 enum {
     DT_CU_MEMORY_HOST = 1,
     DT_CU_MEMORY_DEVICE = 2,
@@ -63,6 +77,10 @@ enum {
 #define DT_CU_NO_TIMING       2u
 #define DT_CU_WAIT_GEQ        0u
 #define DT_CU_CAPTURE_RELAXED 2
+#define DT_CU_PINNED          1
+#define DT_CU_ON_DEVICE       1
+#define DT_CU_READ_WRITE      3
+#define DT_CU_MINIMUM         0
 #define DT_CU_MAX_PITCH       INT32_MAX
 
 /* cuLaunchKernel's way to take all parameters as one piece of memory */
@@ -92,6 +110,25 @@ struct dt_cu_side {
 struct dt_cu_copy_2d {
     struct dt_cu_side src, dst;
     size_t width, height;
+};
+
+/* Physical memory of a device, which is mapped by hand. */
+typedef unsigned long long dt_cu_allocation;
+
+struct dt_cu_location {
+    int type, device;
+};
+
+struct dt_cu_properties {
+    int type, handles;
+    struct dt_cu_location location;
+    void *unused;
+    unsigned char flags[8];
+};
+
+struct dt_cu_access {
+    struct dt_cu_location location;
+    int flags;
 };
 
 /* X(name of the symbol, its parameters); all return an int, 0 is success */
@@ -150,10 +187,36 @@ struct dt_cu_copy_2d {
        unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,  \
        unsigned shared, dt_stream_t stream, void **params, void **extra))
 
+/* Those of cuda_vmm.c: all or none, and then other ways will do. */
+#define DT_CU_VMM(X)                                                           \
+    X(cuDeviceGetAttribute, (int *value, int attribute, int device))           \
+    X(cuCtxSynchronize, (void))                                                \
+    X(cuMemGetAllocationGranularity,                                           \
+      (size_t * size, const struct dt_cu_properties *properties, int which))   \
+    X(cuMemCreate,                                                             \
+      (dt_cu_allocation * allocation, size_t size,                             \
+       const struct dt_cu_properties *properties, unsigned long long flags))   \
+    X(cuMemRelease, (dt_cu_allocation allocation))                             \
+    X(cuMemAddressReserve, (dt_cu_ptr * ptr, size_t size, size_t alignment,    \
+                            dt_cu_ptr wanted, unsigned long long flags))       \
+    X(cuMemAddressFree, (dt_cu_ptr ptr, size_t size))                          \
+    X(cuMemMap, (dt_cu_ptr ptr, size_t size, size_t offset,                    \
+                 dt_cu_allocation allocation, unsigned long long flags))       \
+    X(cuMemUnmap, (dt_cu_ptr ptr, size_t size))                                \
+    X(cuMemSetAccess, (dt_cu_ptr ptr, size_t size,                             \
+                       const struct dt_cu_access *access, size_t count))       \
+    X(cuMemExportToShareableHandle,                                            \
+      (void *handle, dt_cu_allocation allocation, int type,                    \
+       unsigned long long flags))                                              \
+    X(cuMemImportFromShareableHandle,                                          \
+      (dt_cu_allocation * allocation, void *handle, int type))
+
 struct dt_cuda_driver {
     void *library;
+    bool vmm; /* it has these */
 #define DT_CU_MEMBER(name, params) int(*name) params;
     DT_CU_FUNCTIONS(DT_CU_MEMBER)
+    DT_CU_VMM(DT_CU_MEMBER)
 #undef DT_CU_MEMBER
 };
 

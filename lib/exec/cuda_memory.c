@@ -158,11 +158,11 @@ dt_result_t dt_cuda_host_alloc(struct dt_gpu *gpu, int device, size_t size,
     if (code)
         return dt_cuda_driver_error(&cuda->driver, code, err,
                                     "pin %zu bytes of host memory", size);
-    rc = dt_cuda_keep(cuda, DT_CUDA_PINNED, device, at, err);
-    if (rc) {
-        dt_cuda_give_back(cuda, DT_CUDA_PINNED, device, at);
+    const struct dt_cuda_thing thing = {
+        .kind = DT_CUDA_PINNED, .device = device, .at = at};
+    rc = dt_cuda_keep(cuda, &thing, err);
+    if (rc)
         return rc;
-    }
     memset(at, 0, size);
     *ptr = at;
     return DT_SUCCESS;
@@ -170,9 +170,8 @@ dt_result_t dt_cuda_host_alloc(struct dt_gpu *gpu, int device, size_t size,
 
 void dt_cuda_host_free(struct dt_gpu *gpu, void *ptr)
 {
-    int device;
-    if (dt_cuda_drop(dt_cuda_of(gpu), DT_CUDA_PINNED, ptr, &device))
-        dt_cuda_give_back(dt_cuda_of(gpu), DT_CUDA_PINNED, device, ptr);
+    int code;
+    dt_cuda_drop(dt_cuda_of(gpu), DT_CUDA_PINNED, ptr, &code);
 }
 
 /* ---- copies ---- */

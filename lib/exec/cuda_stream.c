@@ -80,19 +80,18 @@ dt_result_t dt_cuda_stream_create(struct dt_gpu *gpu, int device,
     if (code)
         return dt_cuda_driver_error(driver, code, err,
                                     "make a stream on device %d", device);
-    rc = dt_cuda_keep(cuda, DT_CUDA_STREAM, device, made, err);
-    if (rc)
-        dt_cuda_give_back(cuda, DT_CUDA_STREAM, device, made);
-    else
+    const struct dt_cuda_thing thing = {
+        .kind = DT_CUDA_STREAM, .device = device, .at = made};
+    rc = dt_cuda_keep(cuda, &thing, err);
+    if (!rc)
         *stream = made;
     return rc;
 }
 
 void dt_cuda_stream_destroy(struct dt_gpu *gpu, dt_stream_t stream)
 {
-    int device;
-    if (dt_cuda_drop(dt_cuda_of(gpu), DT_CUDA_STREAM, stream, &device))
-        dt_cuda_give_back(dt_cuda_of(gpu), DT_CUDA_STREAM, device, stream);
+    int code;
+    dt_cuda_drop(dt_cuda_of(gpu), DT_CUDA_STREAM, stream, &code);
 }
 
 /* One event serves all: a wait keeps what the event stood for when it was put

@@ -59,8 +59,20 @@ struct dt_gpu_copy {
     size_t dst_pitch, src_pitch; /* bytes from row to row; rows > 1 */
 };
 
-/* A name for memory of share_alloc that other processes understand. */
+/* How processes share memory of GPUs. */
+enum dt_gpu_sharing {
+    DT_GPU_SHARE_IPC, /* a handle, for processes of one IPC namespace */
+    DT_GPU_SHARE_FD,  /* a file descriptor, which has to be handed over */
+    /* a handle, also for other nodes that are on the same NVLink fabric */
+    DT_GPU_SHARE_FABRIC,
+    DT_GPU_SHARINGS
+};
+
+/* What others import memory of share_alloc by; plain bytes, but for FD. */
 struct dt_gpu_handle {
+    uint32_t sharing;
+    int32_t fd;    /* FD: this process's, and its holder's to close; else -1 */
+    uint64_t size; /* of the memory, bytes */
     unsigned char bytes[64];
 };
 
@@ -175,16 +187,18 @@ struct dt_gpu_ops {
 
     /* ---- memory ---- */
 
-    /* Zeroed memory that other processes of this node can import; waits until
-     * it is zero. */
-    dt_result_t (*share_alloc)(struct dt_gpu *gpu, int device, size_t size,
+    /* Zeroed memory that other processes can import; waits until it is zero.
+     * UNSUPPORTED: not shared so by this GPU or driver, or not here
+     * (containers, MIG, cgroups, no access to the fabric). */
+    dt_result_t (*share_alloc)(struct dt_gpu *gpu, int device,
+                               enum dt_gpu_sharing sharing, size_t size,
                                void **ptr, struct dt_gpu_handle *handle,
                                struct dt_error *err);
     dt_result_t (*share_free)(struct dt_gpu *gpu, void *ptr,
                               struct dt_error *err);
     /* Another process's, for use by device, until release; it must not be freed
-     * before that. UNSUPPORTED: not between these (containers, MIG, cgroups,
-     * no peer-to-peer). */
+     * before that. A descriptor stays the caller's. UNSUPPORTED: not between
+     * these (containers, MIG, cgroups, no peer-to-peer, another fabric). */
     dt_result_t (*import)(struct dt_gpu *gpu, int device,
                           const struct dt_gpu_handle *handle, void **ptr,
                           struct dt_error *err);

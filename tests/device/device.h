@@ -6,6 +6,7 @@
 
 #include <stdatomic.h>
 
+#include "coll/gpu_hatch.h"
 #include "exec/gpu.h"
 
 #define RANKS    8
@@ -16,6 +17,8 @@
 struct area {
     atomic_uint arrived, gone;
     struct dt_gpu_handle handle[RANKS];
+    struct dt_gpu_hatch_name hatch[RANKS];
+    atomic_bool refused; /* the kind of handle */
     size_t repeats;
     double seconds[RANKS][VARIANTS][BATCHES];
 };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "device.h"
 #include "exec/exec.h"
@@ -18,37 +19,107 @@ struct node {
     char *send, *recv;
 };
 
-static void open_node(struct device *d, struct node *node, size_t room)
+/* A refusal of any process; all of them learn of it. */
+static bool refused(struct device *d, dt_result_t rc,
+                    const struct dt_error *err)
 {
-    const struct dt_gpu_ops *ops = d->gpu->ops;
+    if (rc == DT_ERR_UNSUPPORTED && !atomic_exchange(&d->area->refused, true))
+        printf("refused: %s\n", err->text);
+    else if (rc != DT_ERR_UNSUPPORTED)
+        need(rc, err);
+    meet(d);
+    return atomic_load(&d->area->refused);
+}
+
+/* Descriptors are handed from process to process; fds: of the others' boards.
+ */
+static void hand_over(struct device *d, int fds[RANKS])
+{
     struct dt_error err;
-    void *words;
-    need(ops->host_alloc(d->gpu, 0, 4096, &words, &err), &err);
-    node->words = words;
-    need(ops->share_alloc(d->gpu, 0, dt_gpu_board_size(SLOT),
-                          &node->board[d->rank], &d->area->handle[d->rank],
-                          &err),
-         &err);
+    struct area *area = d->area;
+    int hatch;
+    need(dt_gpu_hatch_open(&hatch, &area->hatch[d->rank], &err), &err);
     meet(d);
     for (size_t r = 0; r < d->size; r++)
         if (r != d->rank)
-            need(ops->import(d->gpu, 0, &d->area->handle[r], &node->board[r],
-                             &err),
+            need(dt_gpu_hatch_put(&area->hatch[r], (uint32_t)d->rank,
+                                  area->handle[d->rank].fd, &err),
                  &err);
-    node->send = device_memory(d, room);
-    node->recv = device_memory(d, room);
     meet(d);
+    dt_gpu_hatch_take(hatch, fds, d->size);
+    close(hatch);
+    close(area->handle[d->rank].fd);
 }
 
-static void close_node(struct device *d, struct node *node)
+static dt_result_t import_boards(struct device *d, struct node *node,
+                                 const int fds[RANKS], struct dt_error *err)
+{
+    dt_result_t rc = DT_SUCCESS;
+    for (size_t r = 0; rc == DT_SUCCESS && r < d->size; r++) {
+        struct dt_gpu_handle handle = d->area->handle[r];
+        handle.fd = fds[r];
+        if (r != d->rank)
+            rc = d->gpu->ops->import(d->gpu, 0, &handle, &node->board[r], err);
+    }
+    return rc;
+}
+
+static void close_boards(struct device *d, struct node *node)
 {
     for (size_t r = 0; r < d->size; r++)
         if (r != d->rank)
             d->gpu->ops->release(d->gpu, node->board[r]);
     meet(d);
+    d->gpu->ops->share_free(d->gpu, node->board[d->rank], NULL);
+}
+
+/* false, in all processes: not with handles of this kind. */
+static bool open_boards(struct device *d, struct node *node,
+                        enum dt_gpu_sharing sharing)
+{
+    struct dt_error err;
+    int fds[RANKS] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    meet(d);
+    atomic_store(&d->area->refused, false);
+    meet(d);
+    dt_result_t rc = d->gpu->ops->share_alloc(
+        d->gpu, 0, sharing, dt_gpu_board_size(SLOT), &node->board[d->rank],
+        &d->area->handle[d->rank], &err);
+    bool no = refused(d, rc, &err);
+    if (!no && sharing == DT_GPU_SHARE_FD)
+        hand_over(d, fds);
+    if (!no)
+        no = refused(d, import_boards(d, node, fds, &err), &err);
+    for (size_t r = 0; r < d->size; r++)
+        if (fds[r] >= 0)
+            close(fds[r]);
+    if (no)
+        close_boards(d, node);
+    return !no;
+}
+
+/* false, in all processes: not with handles of this kind. */
+static bool open_node(struct device *d, struct node *node,
+                      enum dt_gpu_sharing sharing, size_t room)
+{
+    struct dt_error err;
+    void *words;
+    *node = (struct node){.last = 0};
+    if (!open_boards(d, node, sharing))
+        return false;
+    need(d->gpu->ops->host_alloc(d->gpu, 0, 4096, &words, &err), &err);
+    node->words = words;
+    node->send = device_memory(d, room);
+    node->recv = device_memory(d, room);
+    meet(d);
+    return true;
+}
+
+static void close_node(struct device *d, struct node *node)
+{
+    close_boards(d, node);
     d->gpu->ops->share_free(d->gpu, node->send, NULL);
     d->gpu->ops->share_free(d->gpu, node->recv, NULL);
-    d->gpu->ops->share_free(d->gpu, node->board[d->rank], NULL);
     d->gpu->ops->host_free(d->gpu, node->words);
 }
 
@@ -123,25 +194,40 @@ static void check_one(struct device *d, struct node *node, enum dt_gpu_way way,
     free(have);
 }
 
-void check_exchange(struct device *d)
+static void check_all(struct device *d, struct node *node)
 {
     static const size_t counts[] = {1, 1000, 2048, 65537,
                                     ((size_t)3 << 20) + 5};
-    struct node node = {{NULL}, NULL, 0, NULL, NULL};
-    open_node(d, &node, RANKS * ((size_t)13 << 20));
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         const bool few = counts[i] * sizeof(float) <= DT_GPU_POST_MAX;
         for (int post = 0; post <= few; post++) {
-            check_one(d, &node, DT_GPU_PLACE, counts[i], false, post);
-            check_one(d, &node, DT_GPU_PLACE, counts[i], true, post);
-            check_one(d, &node, DT_GPU_REDUCE, counts[i], false, post);
-            check_one(d, &node, DT_GPU_REDUCE, counts[i], true, post);
+            check_one(d, node, DT_GPU_PLACE, counts[i], false, post);
+            check_one(d, node, DT_GPU_PLACE, counts[i], true, post);
+            check_one(d, node, DT_GPU_REDUCE, counts[i], false, post);
+            check_one(d, node, DT_GPU_REDUCE, counts[i], true, post);
         }
-        check_one(d, &node, DT_GPU_SPREAD, counts[i], false, false);
+        check_one(d, node, DT_GPU_SPREAD, counts[i], false, false);
     }
-    close_node(d, &node);
-    if (d->rank == 0)
-        printf("exchanges among %zu processes: the host's bits\n", d->size);
+}
+
+void check_exchange(struct device *d)
+{
+    static const char *const names[DT_GPU_SHARINGS] = {
+        "IPC handles", "descriptors", "fabric handles"};
+    struct node node;
+    for (int i = 0; i < DT_GPU_SHARINGS; i++) {
+        bool open = open_node(d, &node, (enum dt_gpu_sharing)i,
+                              RANKS * ((size_t)13 << 20));
+        if (!open && i == DT_GPU_SHARE_IPC)
+            fail("processes cannot share memory");
+        if (!open)
+            continue;
+        check_all(d, &node);
+        close_node(d, &node);
+        if (d->rank == 0)
+            printf("exchanges among %zu processes by %s: the host's bits\n",
+                   d->size, names[i]);
+    }
 }
 
 /* ---- fast? ---- */
@@ -169,9 +255,10 @@ static void one_long(struct device *d, void *context, size_t variant)
 
 void time_exchange(struct device *d)
 {
-    struct node node = {{NULL}, NULL, 0, NULL, NULL};
+    struct node node;
     double t[VARIANTS];
-    open_node(d, &node, d->bytes);
+    if (!open_node(d, &node, DT_GPU_SHARE_IPC, d->bytes))
+        fail("processes cannot share memory");
     measure(d, one_short, &node, 8, t);
     row(d, "allreduce in one step, 4 B", t[1] * 1e6, t[0] * 1e6, "us", "");
     row(d, "allreduce in one step, 1 KiB", t[2] * 1e6, t[0] * 1e6, "us",

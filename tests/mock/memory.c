@@ -48,7 +48,7 @@ bool mock_knows(dt_cu_ptr ptr, size_t len)
     return known;
 }
 
-static void add(struct mock_memory what)
+void mock_add(struct mock_memory what)
 {
     struct mock_memory *m = malloc(sizeof(*m));
     if (!m)
@@ -61,9 +61,8 @@ static void add(struct mock_memory what)
     pthread_mutex_unlock(&mock_lock);
 }
 
-/* Take one out that begins at ptr and is of this sort; NULL: none. */
-static struct mock_memory *take(dt_cu_ptr ptr, unsigned type, bool imported,
-                                bool registered)
+struct mock_memory *mock_take(dt_cu_ptr ptr, unsigned type, bool imported,
+                              bool registered)
 {
     struct mock_memory **link, *m;
     pthread_mutex_lock(&mock_lock);
@@ -115,7 +114,7 @@ int cuMemAlloc_v2(dt_cu_ptr *ptr, size_t size)
                             .device = mock_context()->device};
     if (size > LIMIT || !map(&m, NULL))
         return DT_CU_OUT_OF_MEMORY;
-    add(m);
+    mock_add(m);
     *ptr = m.start;
     return DT_CU_OK;
 }
@@ -125,7 +124,7 @@ int cuMemFree_v2(dt_cu_ptr ptr)
     BEGIN(cuMemFree_v2);
     if (!ptr)
         return DT_CU_OK;
-    struct mock_memory *m = take(ptr, DT_CU_MEMORY_DEVICE, false, false);
+    struct mock_memory *m = mock_take(ptr, DT_CU_MEMORY_DEVICE, false, false);
     if (!m)
         return DT_CU_INVALID_VALUE;
     mock_drain(m->device);
@@ -145,7 +144,7 @@ int cuMemAllocManaged(dt_cu_ptr *ptr, size_t size, unsigned flags)
                             .device = mock_context()->device};
     if (!size || !map(&m, NULL))
         return DT_CU_OUT_OF_MEMORY;
-    add(m);
+    mock_add(m);
     *ptr = m.start;
     return DT_CU_OK;
 }
@@ -159,7 +158,7 @@ dt_cu_ptr dt_mock_mappings(int device, size_t n, size_t size)
             .size = size, .type = DT_CU_MEMORY_DEVICE, .device = device};
         if (!map(&m, all + i * size))
             return 0;
-        add(m);
+        mock_add(m);
     }
     return all == MAP_FAILED ? 0 : (dt_cu_ptr)(uintptr_t)all;
 }
@@ -179,11 +178,11 @@ int cuMemHostAlloc(void **ptr, size_t size, unsigned flags)
     if (place == MAP_FAILED)
         return DT_CU_OUT_OF_MEMORY;
     memset(place, 0xa5, size < FRESH ? size : FRESH);
-    add((struct mock_memory){.start = (dt_cu_ptr)(uintptr_t)place,
-                             .size = size,
-                             .type = DT_CU_MEMORY_HOST,
-                             .device = mock_context()->device,
-                             .fd = -1});
+    mock_add((struct mock_memory){.start = (dt_cu_ptr)(uintptr_t)place,
+                                  .size = size,
+                                  .type = DT_CU_MEMORY_HOST,
+                                  .device = mock_context()->device,
+                                  .fd = -1});
     *ptr = place;
     return DT_CU_OK;
 }
@@ -192,7 +191,7 @@ int cuMemFreeHost(void *ptr)
 {
     BEGIN(cuMemFreeHost);
     struct mock_memory *m =
-        take((dt_cu_ptr)(uintptr_t)ptr, DT_CU_MEMORY_HOST, false, false);
+        mock_take((dt_cu_ptr)(uintptr_t)ptr, DT_CU_MEMORY_HOST, false, false);
     if (!m)
         return DT_CU_INVALID_VALUE;
     for (int i = 0; i < mock_devices(); i++)
@@ -215,12 +214,12 @@ int cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
     pthread_mutex_unlock(&mock_lock);
     if (known)
         return CU_ALREADY_REGISTERED;
-    add((struct mock_memory){.start = start,
-                             .size = size,
-                             .type = DT_CU_MEMORY_HOST,
-                             .registered = true,
-                             .device = mock_context()->device,
-                             .fd = -1});
+    mock_add((struct mock_memory){.start = start,
+                                  .size = size,
+                                  .type = DT_CU_MEMORY_HOST,
+                                  .registered = true,
+                                  .device = mock_context()->device,
+                                  .fd = -1});
     return DT_CU_OK;
 }
 
@@ -228,7 +227,7 @@ int cuMemHostUnregister(void *ptr)
 {
     BEGIN(cuMemHostUnregister);
     struct mock_memory *m =
-        take((dt_cu_ptr)(uintptr_t)ptr, DT_CU_MEMORY_HOST, false, true);
+        mock_take((dt_cu_ptr)(uintptr_t)ptr, DT_CU_MEMORY_HOST, false, true);
     if (!m)
         return CU_NOT_REGISTERED;
     free(m);
@@ -282,28 +281,28 @@ int cuPointerGetAttributes(unsigned n, int *attributes, void **values,
 
 /* ---- between processes ---- */
 
-struct name {
-    pid_t pid;
-    int fd, device;
-    size_t size;
-    ino_t inode;
-};
+bool mock_name(struct mock_name *name, int fd, size_t size, int device)
+{
+    struct stat status;
+    _Static_assert(sizeof(*name) <= sizeof(struct dt_cu_ipc), "a name");
+    if (fstat(fd, &status))
+        return false;
+    *name = (struct mock_name){.pid = getpid(),
+                               .fd = fd,
+                               .device = device,
+                               .size = size,
+                               .inode = status.st_ino};
+    return true;
+}
 
 int cuIpcGetMemHandle(struct dt_cu_ipc *handle, dt_cu_ptr ptr)
 {
     BEGIN(cuIpcGetMemHandle);
-    struct name name = {.pid = getpid()};
-    struct stat status;
-    _Static_assert(sizeof(name) <= sizeof(*handle), "a name");
+    struct mock_name name;
     pthread_mutex_lock(&mock_lock);
     const struct mock_memory *m = mock_find(ptr);
-    bool good = m && m->plain && !m->imported && !fstat(m->fd, &status);
-    if (good) {
-        name.fd = m->fd;
-        name.device = m->device;
-        name.size = m->size;
-        name.inode = status.st_ino;
-    }
+    bool good = m && m->plain && !m->imported &&
+                mock_name(&name, m->fd, m->size, m->device);
     pthread_mutex_unlock(&mock_lock);
     if (!good)
         return DT_CU_INVALID_VALUE;
@@ -313,7 +312,7 @@ int cuIpcGetMemHandle(struct dt_cu_ipc *handle, dt_cu_ptr ptr)
 }
 
 /* Its descriptor may have become another one's. */
-static int open_name(const struct name *name)
+int mock_open_name(const struct mock_name *name)
 {
     char path[64];
     struct stat status;
@@ -332,7 +331,7 @@ int cuIpcOpenMemHandle_v2(dt_cu_ptr *ptr, struct dt_cu_ipc handle,
                           unsigned flags)
 {
     BEGIN(cuIpcOpenMemHandle_v2);
-    struct name name;
+    struct mock_name name;
     memcpy(&name, &handle, sizeof(name));
     if (!mock_context() || name.pid == getpid())
         return DT_CU_INVALID_CONTEXT;
@@ -340,7 +339,7 @@ int cuIpcOpenMemHandle_v2(dt_cu_ptr *ptr, struct dt_cu_ipc handle,
         return DT_CU_INVALID_VALUE;
     if (!mock_reaches(mock_context()->device, name.device))
         return DT_CU_NO_PEER;
-    int fd = open_name(&name);
+    int fd = mock_open_name(&name);
     if (fd < 0)
         return DT_CU_INVALID_VALUE;
     void *place =
@@ -348,13 +347,13 @@ int cuIpcOpenMemHandle_v2(dt_cu_ptr *ptr, struct dt_cu_ipc handle,
     close(fd);
     if (place == MAP_FAILED)
         return DT_CU_MAP_FAILED;
-    add((struct mock_memory){.start = (dt_cu_ptr)(uintptr_t)place,
-                             .size = name.size,
-                             .type = DT_CU_MEMORY_DEVICE,
-                             .plain = true,
-                             .imported = true,
-                             .device = name.device,
-                             .fd = -1});
+    mock_add((struct mock_memory){.start = (dt_cu_ptr)(uintptr_t)place,
+                                  .size = name.size,
+                                  .type = DT_CU_MEMORY_DEVICE,
+                                  .plain = true,
+                                  .imported = true,
+                                  .device = name.device,
+                                  .fd = -1});
     *ptr = (dt_cu_ptr)(uintptr_t)place;
     return DT_CU_OK;
 }
@@ -362,7 +361,7 @@ int cuIpcOpenMemHandle_v2(dt_cu_ptr *ptr, struct dt_cu_ipc handle,
 int cuIpcCloseMemHandle(dt_cu_ptr ptr)
 {
     BEGIN(cuIpcCloseMemHandle);
-    struct mock_memory *m = take(ptr, DT_CU_MEMORY_DEVICE, true, false);
+    struct mock_memory *m = mock_take(ptr, DT_CU_MEMORY_DEVICE, true, false);
     if (!m)
         return DT_CU_INVALID_VALUE;
     unmap(m);

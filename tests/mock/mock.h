@@ -6,6 +6,8 @@
  *   DT_MOCK_GPUS=n       so many devices (2); 0: none
  *   DT_MOCK_VERSION=n    the driver's version (13000)
  *   DT_MOCK_NO_PEER=p    "all", or pairs: "0-1,2-3" do not reach each other
+ *   DT_MOCK_VMM=v        "fd,fabric": how memory that is mapped by hand can be
+ *                        shared (fd); empty: there is no such memory
  *   DT_MOCK_FAIL=f       "cuMemAlloc_v2=2,cuMemcpyAsync=719@3": the function
  *                        answers this code, from its third call on
  *   DT_MOCK_DELAY=d      "cuMemcpyAsync=20000": microseconds; of what is put on
@@ -20,6 +22,7 @@
 #define DT_MOCK_H
 
 #include <pthread.h>
+#include <sys/types.h>
 
 #include "exec/cuda_driver.h"
 
@@ -30,6 +33,7 @@ struct mock_graph;
 /* What only programs use. */
 #define MOCK_FUNCTIONS(X)                                                      \
     DT_CU_FUNCTIONS(X)                                                         \
+    DT_CU_VMM(X)                                                               \
     X(cuCtxSetCurrent, (struct dt_cu_context * ctx))                           \
     X(cuCtxGetCurrent, (struct dt_cu_context * *ctx))                          \
     X(cuMemAllocManaged, (dt_cu_ptr * ptr, size_t size, unsigned flags))       \
@@ -58,6 +62,10 @@ MOCK_EXPORT int dt_mock_calls(const char *name);
 /* n mappings of size bytes each, one behind the other, as allocators make them
  * who map memory piece by piece; 0: no memory. */
 MOCK_EXPORT dt_cu_ptr dt_mock_mappings(int device, size_t n, size_t size);
+
+/* What is left of memory that is mapped by hand: allocations, reserved
+ * addresses, and mappings. */
+MOCK_EXPORT int dt_mock_vmm_left(void);
 
 /* ---- among the files of the mock ---- */
 
@@ -120,6 +128,22 @@ struct dt_cu_context *mock_primary(int device);
 struct mock_memory *mock_find(dt_cu_ptr ptr);
 /* Is all of it memory that the driver knows? */
 bool mock_knows(dt_cu_ptr ptr, size_t len);
+
+void mock_add(struct mock_memory what);
+/* Take one out that begins at ptr and is of this sort; NULL: none. */
+struct mock_memory *mock_take(dt_cu_ptr ptr, unsigned type, bool imported,
+                              bool registered);
+
+/* What memory is called between processes. */
+struct mock_name {
+    pid_t pid;
+    int fd, device;
+    size_t size;
+    ino_t inode;
+};
+bool mock_name(struct mock_name *name, int fd, size_t size, int device);
+/* A descriptor of it, or -1. */
+int mock_open_name(const struct mock_name *name);
 
 /* Until all is done that is on the streams of a device. */
 void mock_drain(int device);

@@ -33,10 +33,19 @@ done <<'END'
 3 2
 4 2
 END
+with() { (export "${@:2:$1}" && shift $(($1 + 1)) && fork "$@"); }
+while read -r vmm n nodes fail; do
+    on="DT_MOCK_VMM=$vmm, $n ranks on $nodes nodes"
+    is "$on: every collective, with the same bits" \
+        "$(with 2 DT_MOCK_VMM="$vmm" DT_MOCK_FAIL="$fail" -n "$n" -N "$nodes" \
+            "$ranks" all 2>&1)" "$(fork -n "$n" -N "$nodes" "$ranks" all)"
+done <<'END'
+fd 3 1 cuIpcGetMemHandle=801
+fabric 4 2 cuIpcGetMemHandle=801
+END
 ok "the same on a stream" fork -n 3 -N 2 "$ranks" stream
 ok "many at once" fork -n 2 "$ranks" many
 ok "many at once, between nodes" fork -n 3 -N 2 "$ranks" many
-with() { (export "${@:2:$1}" && shift $(($1 + 1)) && fork "$@"); }
 ok "slow copies, and the order is kept" \
     with 1 DT_MOCK_DELAY=cuMemcpyAsync=3000 -n 2 -N 2 "$ranks" order
 ok "slow flags, too" \

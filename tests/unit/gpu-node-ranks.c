@@ -8,6 +8,7 @@
  * gives each rank a GPU of its own. Exits 0 if this rank saw what it should. */
 #include "gpu-node-ranks.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -53,10 +54,12 @@ static const struct dt_shape one_number = {.coll = DT_COLL_ALLREDUCE,
 
 /* ---- modes ---- */
 
-/* Is there a node, or why not? */
+/* Is there a node, and how, or why not? */
 static void mode_open(struct bench *b)
 {
-    printf("%s\n", b->node ? "open" : b->reason);
+    static const char *const names[DT_GPU_SHARINGS] = {
+        "open by ipc", "open by fd", "open by fabric"};
+    printf("%s\n", b->node ? names[b->node->sharing] : b->reason);
 }
 
 static void mode_each(struct bench *b)
@@ -273,6 +276,16 @@ static const struct {
 };
 #define MODES (sizeof(modes) / sizeof(modes[0]))
 
+static int descriptors(void)
+{
+    int n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
 /* All that a mode needs; without a node, only "open" goes on. */
 static bool prepare(struct bench *b, bool own)
 {
@@ -282,6 +295,8 @@ static bool prepare(struct bench *b, bool own)
     dt_result_t rc = dt_gpu_load(&b->gpu, &err);
     if (rc == DT_SUCCESS && b->gpu)
         rc = b->gpu->ops->devices(b->gpu, &count, &err);
+    dt_barrier(b->comm, DT_STREAM_NONE); /* which may open something */
+    b->descriptors = descriptors();
     if (rc == DT_SUCCESS && b->gpu) {
         b->device = own ? (int)b->comm->rank % count : 0;
         rc = dt_gpu_node_open(b->comm, b->gpu, b->device, &b->node, b->reason,
@@ -294,9 +309,11 @@ static bool prepare(struct bench *b, bool own)
     struct dt_gpu_handle handle;
     rc = ops->stream_create(b->gpu, b->device, &b->stream, &err);
     for (size_t i = 0; rc == DT_SUCCESS && i < 2; i++) {
-        void *area;
-        rc =
-            ops->share_alloc(b->gpu, b->device, GPU_ROOM, &area, &handle, &err);
+        void *area = NULL;
+        rc = ops->share_alloc(b->gpu, b->device, b->node->sharing, GPU_ROOM,
+                              &area, &handle, &err);
+        if (rc == DT_SUCCESS && handle.fd >= 0)
+            close(handle.fd);
         b->area[i] = area;
     }
     expect(rc == DT_SUCCESS, "memory: %s", err.text);
@@ -315,6 +332,13 @@ static void clean_up(struct bench *b, bool together)
                "free: %s", err.text);
     if (b->stream)
         b->gpu->ops->stream_destroy(b->gpu, b->stream);
+    /* connections between nodes are made when they are needed */
+    expect(!together || b->comm->layout.nnodes > 1 ||
+               descriptors() == b->descriptors,
+           "%d descriptors, %d before", descriptors(), b->descriptors);
+    void *cuda = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    int (*left)(void) = (int (*)(void))dlsym(cuda, "dt_mock_vmm_left");
+    expect(left && left() == 0, "memory is left");
     dt_gpu_unload(b->gpu);
 }
 

@@ -15,6 +15,7 @@ struct bench {
     char reason[512];
     dt_stream_t stream;
     char *area[2];
+    int descriptors; /* so many are open before the node is */
 };
 #define GPU_ROOM ((size_t)32 << 20)
 

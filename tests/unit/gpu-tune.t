@@ -122,8 +122,8 @@ DT_MOCK_NCCL_APART=1 tune new -n 4 -N 2 >out 2>&1
 is "two nodes: inside and between" "$? $(of node)|$(of net)" "0 $all|$all"
 is "between nodes there are two ways" \
     "$(grep -A 3 'between nodes' new | grep -E '^# (without| +64)' |
-        sed -E 's/[0-9]+\.[0-9]+/T/g' | tr -s ' ' | tr '\n' ,)" \
-    "# without ipc: its ranks are on 2 nodes,# 64 - T T,"
+        sed -E 's/(2 nodes);.*/\1/; s/[0-9]+\.[0-9]+/T/g' | tr -s ' ' |
+        tr '\n' ,)" "# without ipc: its ranks are on 2 nodes,# 64 - T T,"
 ok "libdt reads that, too" with 1 DT_TUNE=new -n 4 -N 2 "$ranks" order
 DT_MOCK_NCCL_VERSION=21304 DT_GPU_WAY=nccl tune new -n 2 >out 2>&1
 is "without NCCL it says why, once" \
