@@ -4,6 +4,7 @@
  * communicator and by what is to be had. */
 #include "coll/call.h"
 #include "coll/gpu_comm.h"
+#include "coll/gpu_node_part.h"
 #include "tap.h"
 
 #define IPC    DT_TUNE_IPC
@@ -12,8 +13,8 @@
 
 enum { RANKS = 4 };
 
-/* They are only looked at for being there. */
-static char nccl, node;
+static char nccl; /* only looked at for being there */
+static struct dt_gpu_node node;
 
 static struct dt_gpu_comm gpu;
 static struct dt_comm comm = {.size = RANKS};
@@ -23,7 +24,7 @@ static void rule_all(struct dt_tune_rule rule)
     comm.size = RANKS;
     gpu = (struct dt_gpu_comm){.comm = &comm,
                                .nccl = (struct dt_gpu_nccl *)(void *)&nccl,
-                               .node = (struct dt_gpu_node *)(void *)&node};
+                               .node = &node};
     for (size_t i = 0; i < DT_TUNE_COLLS; i++)
         gpu.rules[i] = rule;
 }
