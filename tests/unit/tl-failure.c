@@ -3,6 +3,7 @@
 /* tl-failure.c - every transport fails as tl.h says. */
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -28,7 +29,8 @@ static void case_killed_receiving(struct rank *r)
     munmap(trap.buf, trap.len);
 }
 
-/* It dies while its message is half way here. */
+/* It dies while its message is half way here; where a receiver was faster it
+ * has all of it, and waits for the next one. */
 static void case_killed_in_message(struct rank *r)
 {
     char reason[64];
@@ -48,6 +50,12 @@ static void case_killed_in_message(struct rank *r)
         die(r);
     }
     set_trap(r, &trap, victim(r), 1, len);
+    if (await(r, &trap.req) == DT_SUCCESS) {
+        NEED(trap.buf[0] == 1 && !memcmp(trap.buf, trap.buf + 1, len - 1),
+             "contents");
+        munmap(trap.buf, trap.len);
+        set_trap(r, &trap, victim(r), 2, len);
+    }
     spring_trap(r, &trap, reason);
     leave(r);
     munmap(trap.buf, trap.len);
