@@ -111,9 +111,12 @@ free_name:
 static dt_result_t walk(const char *path, bool make, int *fd,
                         struct dt_error *err)
 {
+    struct dt_error why = {0};
     dt_result_t rc = DT_ERR_NOT_FOUND;
     for (int i = 0; rc == DT_ERR_NOT_FOUND && i < TRIES; i++)
-        rc = walk_once(path, make, fd, err);
+        rc = walk_once(path, make, fd, &why);
+    if (rc != DT_SUCCESS) /* what went wrong before is nobody's business */
+        *err = why;
     return rc;
 }
 

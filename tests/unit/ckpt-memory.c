@@ -40,6 +40,7 @@ static int work(const char *dir)
         }
         close(fd);
         dt_memory_remove(path);
+        failed += *err.text != 0; /* said, and yet it was there */
     }
     free(path);
     return path ? failed : TIMES;
