@@ -13,11 +13,15 @@ AC_DEFUN([X_AC_NVCC], [
     [check | yes],
       [AC_PATH_PROG([NVCC], [nvcc], [], [$PATH$PATH_SEPARATOR/usr/local/cuda/bin])],
     [AC_PATH_PROG([NVCC], [nvcc], [], [$with_cuda/bin])])
+  # a script that is left over from a toolkit, for one
+  AS_IF([test -n "$NVCC" && ! "$NVCC" --version >/dev/null 2>&1],
+    [AC_MSG_WARN([$NVCC does not run: it is not used])
+     NVCC=])
   AS_IF([test -z "$NVCC"], [
     AS_CASE([$with_cuda],
       [no], [],
-      [check], [AC_MSG_NOTICE([nvcc not found: no kernels for GPUs])],
-      [AC_MSG_ERROR([nvcc not found: give its folder as --with-cuda=DIR where DIR/bin/nvcc is, or --without-cuda])])])
+      [check], [AC_MSG_NOTICE([no nvcc: no kernels for GPUs])],
+      [AC_MSG_ERROR([no nvcc that runs was found: give its folder as --with-cuda=DIR where DIR/bin/nvcc is, or --without-cuda])])])
   NVCC_GENCODE=
   AS_IF([test -n "$NVCC"], [
     NVCC_GENCODE="-gencode arch=compute_80,code=compute_80"

@@ -14,7 +14,8 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 seconds=${DT_FUZZ_SECONDS:-60}
 read -ra targets <<<"${DT_FUZZ_TARGETS:-text hwloc nccl matrix gres frames \
     mesh link pack manifest}"
-flags=(-g -O1 -std=gnu11 -D_GNU_SOURCE "-I$top/lib" "-I$top/pmix"
+flags=(-gline-tables-only -O1 -std=gnu11 -D_GNU_SOURCE
+    "-I$top/lib" "-I$top/pmix"
     "-fsanitize=fuzzer-no-link,address,undefined" -fno-sanitize-recover=all)
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 

@@ -58,21 +58,33 @@ static void verify_send(const struct job *job, const char *send, size_t len)
         check(job, !memcmp(send, copy_buf, len), "changes sendbuf");
 }
 
+/* The rest of n elements, of which the first period are there. */
+static void repeat(char *buf, size_t n, size_t period, size_t elem)
+{
+    for (size_t done = period; done < n; done *= 2)
+        memcpy(buf + done * elem, buf,
+               (done < n - done ? done : n - done) * elem);
+}
+
 static void put_values(const struct job *job, char *buf, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    size_t period = value_period(job->dtype, job->op);
+    for (size_t i = 0; i < n && i < period; i++)
         value_put(buf, i, job->dtype,
                   value_of(job->dtype, job->op, job->rank, i));
+    repeat(buf, n, period, job->elem);
     memcpy(copy_buf, buf, n * job->elem);
 }
 
 static void want_values(const struct job *job, size_t first, size_t n,
                         double post)
 {
-    for (size_t i = 0; i < n; i++)
+    size_t period = value_period(job->dtype, job->op);
+    for (size_t i = 0; i < n && i < period; i++)
         value_put(
             want_buf, i, job->dtype,
             value_reduced(job->dtype, job->op, job->size, first + i, post));
+    repeat(want_buf, n, period, job->elem);
 }
 
 /* ---- those that reduce ---- */
@@ -113,7 +125,8 @@ void reduce(struct job *job)
     if (root)
         recv = job->in_place ? send : buffer(job, 1, len);
     put_values(job, send, job->count);
-    want_values(job, 0, job->count, 1);
+    if (root)
+        want_values(job, 0, job->count, 1);
     dt_result_t rc = CALL(job, reduce, send, recv, job->count, job->dtype,
                           job->op, job->root);
     check(job, rc == DT_SUCCESS, "fails");
@@ -278,7 +291,7 @@ void gather(struct job *job)
     char *send = root && job->in_place ? recv + len * (size_t)job->rank
                                        : buffer(job, 0, len);
     value_fill(send, len, (unsigned)job->rank);
-    for (size_t r = 0; r < n; r++)
+    for (size_t r = 0; root && r < n; r++)
         value_fill(want_buf + r * len, len, (unsigned)r);
     dt_result_t rc =
         CALL(job, gather, send, recv, job->count, job->dtype, job->root);

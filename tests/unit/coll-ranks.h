@@ -20,6 +20,9 @@ int expect_wrong(void); /* how many did not hold */
  * result is exact in dtype, on up to 8 ranks. */
 double value_of(dt_dtype_t dtype, dt_op_t op, int rank, size_t i);
 
+/* All ranks' values, and so the results, begin again after so many. */
+size_t value_period(dt_dtype_t dtype, dt_op_t op);
+
 /* Element i of the result, computed the slow way; post multiplies it. */
 double value_reduced(dt_dtype_t dtype, dt_op_t op, int size, size_t i,
                      double post);

@@ -12,25 +12,40 @@ static bool is_integer(dt_dtype_t dtype)
            dtype == DT_DTYPE_I32 || dtype == DT_DTYPE_I64;
 }
 
+/* The values of a type are up to so far from those in the middle. */
+static int most_of(dt_dtype_t dtype)
+{
+    switch (dtype) {
+    case DT_DTYPE_F8E4M3:
+    case DT_DTYPE_F8E5M2:
+        return 1;
+    case DT_DTYPE_I8:
+        return 5;
+    case DT_DTYPE_U8:
+    case DT_DTYPE_F16:
+    case DT_DTYPE_BF16:
+        return 10;
+    default:
+        return 100;
+    }
+}
+
 double value_of(dt_dtype_t dtype, dt_op_t op, int rank, size_t i)
 {
     size_t r = (size_t)rank;
-    int most = 100, above = 0;
+    int most = most_of(dtype), above = dtype == DT_DTYPE_U8 ? most : 0;
     if (op == DT_OP_PROD) {
         if ((i + r) % 4 == 0)
             return dtype == DT_DTYPE_U8 ? 3 : -1;
         return r < 2 && i % 3 == 0 ? 2 : 1;
     }
-    if (dtype == DT_DTYPE_F8E4M3 || dtype == DT_DTYPE_F8E5M2)
-        most = 1;
-    else if (dtype == DT_DTYPE_I8)
-        most = 5;
-    else if (dtype == DT_DTYPE_U8)
-        most = above = 10;
-    else if (dtype == DT_DTYPE_F16 || dtype == DT_DTYPE_BF16)
-        most = 10;
     return (int)((i * 7 + r * 3 + i / 50 * r) % (size_t)(2 * most + 1)) - most +
            above;
+}
+
+size_t value_period(dt_dtype_t dtype, dt_op_t op)
+{
+    return op == DT_OP_PROD ? 12 : 50 * (size_t)(2 * most_of(dtype) + 1);
 }
 
 static double combine(dt_op_t op, double a, double b)
@@ -117,9 +132,15 @@ void value_put(void *buf, size_t i, dt_dtype_t dtype, double value)
 void value_fill(void *buf, size_t len, unsigned seed)
 {
     unsigned char *bytes = buf;
-    uint32_t state = seed * 2654435761u + 12345u;
-    for (size_t i = 0; i < len; i++) {
-        state = state * 1664525u + 1013904223u;
-        bytes[i] = (unsigned char)(state >> 24);
+    uint64_t state = seed * 0x9e3779b97f4a7c15u + 12345u, word = 0;
+    size_t i = 0;
+    for (; i < len; i += sizeof(word)) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        word = state ^ state >> 29;
+        if (len - i < sizeof(word))
+            break;
+        memcpy(bytes + i, &word, sizeof(word));
     }
+    if (i < len)
+        memcpy(bytes + i, &word, len - i);
 }

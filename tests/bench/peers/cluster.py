@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
-# cluster.py - four nodes on this machine, in networks of their own, behind
+# cluster.py - nodes on this machine, in networks of their own, behind
 # links of a limited rate
 
 import os
@@ -10,7 +10,6 @@ import subprocess
 RATE = "1gbit"
 # a piece of 64 kB passes whole; a queue of 8 ms, which TCP fills
 SHAPE = ["tbf", "rate", RATE, "burst", "128kb", "limit", "1mb"]
-NODES = 4
 
 
 class Unavailable(Exception):
@@ -18,7 +17,8 @@ class Unavailable(Exception):
 
 
 class Cluster:
-    def __init__(self, prefix, share, shares):
+    def __init__(self, prefix, share, shares, nodes=4):
+        self.nodes = nodes
         self.tool = os.path.join(prefix, "bin", "dt-sandbox")
         self.dir = os.path.join(share, "sb")
         self.up = False
@@ -31,7 +31,7 @@ class Cluster:
         conf = os.path.join(share, "none.conf")
         with open(conf, "w") as file:
             file.write("MpiDefault=none\n")
-        command = [self.tool, "up", "--dir", self.dir, "-N", str(NODES),
+        command = [self.tool, "up", "--dir", self.dir, "-N", str(nodes),
                    "--gpus", "4", "--cpus", "16", "--conf", conf]
         for folder in [share, *shares]:
             command += ["--share", folder]
@@ -49,7 +49,7 @@ class Cluster:
     def limit(self):
         """Both ends of every node's link: what it sends, what it gets"""
         head = self.process("head")
-        for i in range(NODES):
+        for i in range(self.nodes):
             name = f"n{i}"
             self.shape(self.process(name), "eth0")
             self.shape(head, name)
