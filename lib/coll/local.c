@@ -9,13 +9,14 @@
 #include "coll/local_chunks.h"
 #include "tl/board.h"
 
-/* Beyond this, it is cheaper for each rank to fold a part. Where ranks share
- * cores, a round more is a turn of the scheduler for all of them. */
+/* Beyond this, it is cheaper for each rank to fold a part, or, with memory that
+ * all can read, not to copy. Where ranks share cores, a round more is a turn of
+ * the scheduler for all of them. */
 static size_t short_max(const struct dt_board *board)
 {
     if (((const struct dt_shm_board *)board)->crowded)
         return board->size <= 64 ? 16384 / board->size : 256;
-    return board->size == 2 ? 2048 : board->size <= 4 ? 1024 : 256;
+    return board->size == 2 ? 4096 : board->size <= 4 ? 1024 : 256;
 }
 
 static inline bool is_short(const struct dt_board *board,
@@ -59,13 +60,14 @@ static bool show_all(struct dt_local *local)
     char *to = line->data;
     line->len = (uint32_t)len;
     line->kind = DT_LINE_DATA;
-    if (len > DT_LINE_INLINE) {
+    if (!dt_board_inline(b, len)) {
         to = dt_board_slot(b, local->round, len);
         line->kind = DT_LINE_AT;
         line->buffer.offset = dt_board_offset(b, to);
     }
     memcpy(to, local->send, len);
     dt_board_show(b, local->round, local->note);
+    dt_board_fetch(b, local->round, len);
     local->posted = 1;
     return true;
 }
@@ -96,6 +98,7 @@ static bool fold_all(struct dt_local *local)
     local->note = note;
     local->passed = 1;
     local->done = true;
+    dt_board_prepare(b, local->round + 1, local->total);
     return true;
 }
 

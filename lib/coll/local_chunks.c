@@ -53,10 +53,19 @@ size_t dt_local_block_max(const struct dt_board *board)
     return board->piece_max / others & ~(size_t)63;
 }
 
-/* Up to here one round is worth more than half of the folding. */
+/* Up to here one round is worth more than half of the folding. Two ranks write
+ * and read as much for each other either way. */
 static size_t whole_max(const struct dt_board *board)
 {
-    return board->size == 2 ? 4096 : board->size <= 4 ? 2048 : 0;
+    return board->size == 2 ? 32768 : board->size <= 4 ? 2048 : 0;
+}
+
+/* Up to here a buffer that all can read is passed through slots, too: what its
+ * owner has just written comes faster from there than the peer can write to
+ * where the owner has written. */
+static size_t private_max(const struct dt_board *board)
+{
+    return board->size == 2 ? (size_t)64 << 10 : 0;
 }
 
 struct cut {
@@ -108,13 +117,20 @@ static struct range chunk(const struct dt_local *local, size_t k)
 
 /* ---- the first round of a chunk ---- */
 
+/* Where all can read it; 0: nowhere, or it is not worth it. */
+static uint64_t where(const struct dt_local *local, const void *buf)
+{
+    return local->total > private_max(local->board)
+               ? dt_segment_find(&dt_board_of(local->board)->shm->segments, buf,
+                                 local->total)
+               : 0;
+}
+
 static void say_buffers(struct dt_local *local, struct dt_board_line *line)
 {
-    const struct dt_segments *segments =
-        &dt_board_of(local->board)->shm->segments;
-    uint64_t offset = dt_segment_find(segments, local->send, local->total);
+    uint64_t offset = where(local, local->send);
     line->buffer.total = local->total;
-    line->buffer.target = dt_segment_find(segments, local->recv, local->total);
+    line->buffer.target = where(local, local->recv);
     line->kind = DT_LINE_AT;
     line->len = 0;
     if (line->buffer.target)
@@ -155,6 +171,8 @@ static bool show_part(struct dt_local *local)
     line->len = (uint32_t)(before + after);
     line->buffer.offset = dt_board_offset(b, slot);
     dt_board_show(b, round, local->note);
+    if (is(local, IS_WHOLE))
+        dt_board_fetch(b, round, local->total);
     local->posted++;
     return true;
 }
@@ -229,6 +247,7 @@ static bool fold_whole(struct dt_local *local)
     void *at = local->recv;
     dt_local_fold(&(struct dt_exec_out){.at = &at, .n = 1}, in,
                   local->board->size, local->shape->count, local->shape);
+    dt_board_prepare(dt_board_of(local->board), local->round + 2, local->total);
     local->folded = local->fetched = 1;
     return true;
 }

@@ -29,6 +29,8 @@ static struct dt_board_head *no_head(void)
     return (struct dt_board_head *)(uintptr_t)none;
 }
 
+#define LINE 64 /* of the processor's caches */
+
 enum state { NOT_YET, OPEN, CLOSED };
 
 /* The more ranks, the smaller their boards; together they do not fit into the
@@ -110,7 +112,6 @@ static void discard(struct dt_shm_board *b)
 {
     while (b->nspare)
         free(b->spare[--b->nspare]);
-    free(b->cursor);
     free(b);
 }
 
@@ -136,12 +137,12 @@ dt_result_t dt_board_open(struct dt_tl *tl,
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     b->crowded = cores > 0 && shm->npeers >= (size_t)cores;
     b->mask = b->board.rounds_room - 1;
+    b->bits = (unsigned)__builtin_popcountll(b->mask);
     b->room_until = b->board.rounds_room;
     dt_result_t result = DT_ERR_NO_MEMORY;
-    b->cursor = calloc((size_t)b->board.rounds_room, sizeof(*b->cursor));
     b->spare[0] = malloc(config->size * sizeof(*b->spare[0]));
     b->nspare = b->spare[0] != NULL;
-    if (!b->cursor || !b->nspare)
+    if (!b->nspare)
         dt_error_set(err, result, "out of memory");
     else
         result = place(b, err);
@@ -378,6 +379,70 @@ bool dt_board_passed(struct dt_board *board, uint64_t round)
 {
     struct dt_shm_board *b = dt_board_of(board);
     return round + board->rounds_room <= b->room_until || all_passed(b, round);
+}
+
+/* ---- short pieces, in a hurry ---- */
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void ask_to_write(const char *at, size_t len)
+{
+    for (size_t i = 0; i < len; i += LINE)
+#if defined(__x86_64__) /* where the builtin asks for a copy to read */
+        __asm__ volatile("prefetchw %0" : : "m"(at[i]));
+#else
+        __builtin_prefetch(at + i, 1);
+#endif
+}
+
+static void ask_to_read(uintptr_t at, size_t len)
+{
+    for (size_t i = 0; i < len; i += LINE)
+        __builtin_prefetch((const void *)(at + i));
+}
+
+void dt_board_prepare(const struct dt_shm_board *b, uint64_t round, size_t len)
+{
+    if (b->crowded)
+        return;
+    ask_to_write((const char *)&b->own->lines[round & b->mask], 1);
+    if (!dt_board_inline(b, len))
+        ask_to_write(dt_board_slot(b, round, len),
+                     least(len, DT_BOARD_AHEAD_OWN));
+}
+
+/* Until what this rank has written is seen by all; what it reads from then on,
+ * it reads after that. A look that comes before the other's write takes the
+ * line away from it, and costs both of them two more ways between the cores:
+ * those who begin at the same time are done with writing at the same time. */
+static void settle(void)
+{
+#if defined(__x86_64__) /* the fence of C11 is one that looks ahead */
+    __asm__ volatile("mfence" : : : "memory");
+#else
+    atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+void dt_board_fetch(const struct dt_shm_board *b, uint64_t round, size_t len)
+{
+    if (b->crowded || dt_board_inline(b, len))
+        return; /* a look is all it takes */
+    const size_t most = DT_BOARD_AHEAD_READ / (b->board.size - 1);
+    const size_t slot = slots_at(b) + dt_board_place(b, round, len);
+    settle();
+    for (size_t i = 0; i < b->board.size; i++) {
+        if (i == b->board.index)
+            continue;
+        /* only asked for: it does not matter whether anything is there */
+        const struct dt_board_head *head =
+            atomic_load_explicit(&b->peer[i].head, memory_order_relaxed);
+        ask_to_read((uintptr_t)&head->lines[round & b->mask], 1);
+        ask_to_read((uintptr_t)head + slot, least(len, most));
+    }
 }
 
 /* ---- looking ---- */

@@ -7,7 +7,9 @@
  * What is shown is in the line itself, or the line tells where it is: in the
  * slot, or in memory of mem_alloc. A small piece takes another place in its
  * slot each time, since to write what a peer has just read costs several times
- * as much as to write what it has not seen for long.
+ * as much as to write what it has not seen for long. Round and length say which
+ * place, so a rank knows where the others have theirs before it has seen their
+ * lines, and where its own next one goes.
  *
  * Whatever is read of a peer is checked, or only compared. */
 #ifndef DT_TL_BOARD_H
@@ -16,7 +18,12 @@
 #include "tl/shm.h"
 
 #define DT_LINE_INLINE  112
+#define DT_LINE_FIRST   48 /* of them in the same line of the processor's */
 #define DT_BOARD_SPARES 4
+/* What is asked for ahead of its time, at most: bytes to be written, and bytes
+ * to be read, of all ranks. */
+#define DT_BOARD_AHEAD_OWN  4096
+#define DT_BOARD_AHEAD_READ 1024
 
 /* Where a piece is in the file of its rank; and, for local.h, where results for
  * this rank may be written, or 0, and how long both are as a whole. */
@@ -65,11 +72,11 @@ struct dt_shm_board {
     uint32_t id;
     uint64_t serial;
     uint64_t mask; /* rounds_room - 1 */
+    unsigned bits; /* of mask */
     bool crowded;  /* more ranks on this node than cores */
     struct dt_board_head *own;
     uint64_t own_offset;
     char *slots;
-    uint32_t *cursor; /* per slot: where the next piece goes */
     struct dt_board_buffer *spare[DT_BOARD_SPARES];
     size_t nspare;
     uint64_t room_until; /* the first round for which there may be no room */
@@ -108,19 +115,23 @@ static inline bool dt_board_room(struct dt_shm_board *b, uint64_t round)
            !dt_shm_failed(b->shm);
 }
 
-/* The place for a piece of len bytes, at most piece_max, in the slot of a round
- * that may be posted. */
-static inline char *dt_board_slot(struct dt_shm_board *b, uint64_t round,
+/* Where the piece of a round goes, len bytes, at most piece_max: as many places
+ * as are that long, up to a power of two, take turns. From the first slot on;
+ * the same on all ranks. */
+static inline size_t dt_board_place(const struct dt_shm_board *b,
+                                    uint64_t round, size_t len)
+{
+    size_t most = b->board.piece_max, step = 64;
+    if (len > step)
+        step = (size_t)1 << (64 - __builtin_clzll(len - 1));
+    return (size_t)(round & b->mask) * most +
+           ((size_t)(round >> b->bits) * step & (most - 1));
+}
+
+static inline char *dt_board_slot(const struct dt_shm_board *b, uint64_t round,
                                   size_t len)
 {
-    size_t slot = (size_t)(round & b->mask);
-    size_t at = b->cursor[slot], end = at + ((len + 63) & ~(size_t)63);
-    if (end > b->board.piece_max) {
-        at = 0;
-        end = (len + 63) & ~(size_t)63;
-    }
-    b->cursor[slot] = (uint32_t)end;
-    return b->slots + slot * b->board.piece_max + at;
+    return b->slots + dt_board_place(b, round, len);
 }
 
 static inline uint64_t dt_board_offset(const struct dt_shm_board *b,
@@ -150,6 +161,26 @@ static inline void dt_board_show(struct dt_shm_board *b, uint64_t round,
                           (round + 1) << 1 | note, memory_order_release);
     dt_board_wake(b);
 }
+
+/* ---- short pieces, in a hurry ---- */
+
+/* Is it best in the line? It is not where it takes two of the processor's, and
+ * those who wait take the first away while both are being written. */
+static inline bool dt_board_inline(const struct dt_shm_board *b, size_t len)
+{
+    return len <= (b->crowded ? DT_LINE_INLINE : DT_LINE_FIRST);
+}
+
+/* This rank is through with a round, and may soon show as much in this one: the
+ * memory for it becomes its own now, while it does other things. */
+void dt_board_prepare(const struct dt_shm_board *b, uint64_t round, size_t len);
+
+/* This rank has shown len bytes, as the others do: once they are seen by all,
+ * fetch what the others show, line and slot at once, not one after the other.
+ */
+void dt_board_fetch(const struct dt_shm_board *b, uint64_t round, size_t len);
+
+/* ---- looking ---- */
 
 /* The line of a rank in a round after all, or NULL. */
 const struct dt_board_line *dt_board_look_again(struct dt_shm_board *b,

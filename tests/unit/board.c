@@ -24,6 +24,49 @@ static void case_rounds(struct node_rank *r)
     free(buf);
 }
 
+/* In the slot, and not twice at the same place. */
+static void need_places(struct node_rank *r, size_t len)
+{
+    const struct dt_shm_board *b = dt_board_of(r->board);
+    const size_t room = r->board->rounds_room, most = r->board->piece_max;
+    for (uint64_t round = UINT64_MAX - 99; round; round++) {
+        size_t at = dt_board_place(b, round, len);
+        size_t slot = (size_t)(round % room) * most;
+        NEED(at % 64 == 0 && at >= slot && at + len <= slot + most,
+             "%zu bytes at %zu", len, at);
+        NEED(len > most / 2 || at != dt_board_place(b, round - room, len),
+             "%zu bytes again at %zu", len, at);
+    }
+}
+
+/* Each rank knows where the others have their pieces, before it has seen them;
+ * all of a piece is in the slot of its round, and a short one is not again
+ * where the last in that slot was. */
+static void case_places(struct node_rank *r)
+{
+    static const size_t lens[] = {113, 128, 129, 1000, 4097, 32768};
+    const struct dt_shm_board *b = dt_board_of(r->board);
+    const size_t room = r->board->rounds_room, most = r->board->piece_max;
+    char *buf = calloc(1, most);
+    NEED(buf, "memory");
+    for (uint64_t round = 0; round < 10 * room; round++) {
+        size_t len = lens[round % 6];
+        post(r, round, buf, len, false);
+        for (size_t i = 0; i < r->size; i++) {
+            const char *data = peek(r, i, round).data;
+            NEED(data - (const char *)b->peer[i].head ==
+                     dt_board_slot(b, round, len) - (char *)b->own,
+                 "round %llu is elsewhere", (unsigned long long)round);
+        }
+        OPS->pass(r->board, round + 1);
+    }
+    free(buf);
+    for (size_t step = 1; step <= most; step *= 2)
+        for (size_t len = step; len > step / 2; len -= (step + 7) / 8)
+            need_places(r, len);
+    need_passed(r, 10 * room);
+}
+
 /* Within the room, any order will do. */
 static void case_order(struct node_rank *r)
 {
@@ -302,6 +345,7 @@ static void case_alone(struct node_rank *r)
 
 static const struct node_case cases[] = {
     {"rounds", case_rounds, {1, 2, 3, 9}},
+    {"places", case_places, {1, 2, 9}},
     {"any order", case_order, {1, 2, 5}},
     {"room", case_room, {2, 3}},
     {"a hole", case_hole, {2, 3}},

@@ -47,32 +47,48 @@ static void close_memory(struct memory *memory)
     free(memory->expected);
 }
 
-/* The input of a rank: numbers that are finite in every type, some equal. */
+#define NUMBERS 13
+
+/* What inputs are made of: finite in every type. */
+static void list_numbers(char *numbers, dt_dtype_t dtype)
+{
+    size_t elem = dt_dtype_size(dtype);
+    for (size_t i = 0; i < NUMBERS; i++) {
+        int64_t n = (int64_t)i - 4;
+        float f = (float)n + (dtype == DT_DTYPE_F32 ? 0.1f : 0);
+        double d = (double)n + 0.25;
+        if (!dt_exec_is_float(dtype))
+            memcpy(numbers + i * elem, &n, elem);
+        else if (dtype == DT_DTYPE_F64)
+            memcpy(numbers + i * elem, &d, elem);
+        else
+            dt_exec_cast(numbers + i * elem, dtype, &f, DT_DTYPE_F32, 1);
+    }
+}
+
+/* The input of a rank. */
 static void fill(char *buf, const struct dt_shape *shape, uint64_t seed,
                  size_t rank)
 {
     size_t elem = dt_dtype_size(shape->dtype);
+    char numbers[NUMBERS * 8];
     uint64_t x = seed * 77 + rank * 1000003 + 5;
-    for (size_t i = 0; i < shape->count; i++) {
-        int64_t n = (int64_t)(node_random(&x) % 13) - 4;
-        float f = (float)n;
-        double d = (double)n + 0.25;
-        switch (shape->dtype) {
-        case DT_DTYPE_I8:
-        case DT_DTYPE_U8:
-        case DT_DTYPE_I32:
-        case DT_DTYPE_I64:
-            memcpy(buf + i * elem, &n, elem);
+    list_numbers(numbers, shape->dtype);
+    for (size_t i = 0; i < shape->count; i++, buf += elem) {
+        const char *number = numbers + node_random(&x) % NUMBERS * elem;
+        switch (elem) { /* copies of a known length are fast */
+        case 1:
+            *buf = *number;
             break;
-        case DT_DTYPE_F64:
-            memcpy(buf + i * elem, &d, elem);
+        case 2:
+            memcpy(buf, number, 2);
             break;
-        case DT_DTYPE_F32:
-            f += 0.1f;
-            memcpy(buf + i * elem, &f, elem);
+        case 4:
+            memcpy(buf, number, 4);
             break;
         default:
-            dt_exec_cast(buf + i * elem, shape->dtype, &f, DT_DTYPE_F32, 1);
+            memcpy(buf, number, 8);
+            break;
         }
     }
 }
@@ -273,6 +289,36 @@ static void case_types(struct node_rank *r)
     node_barrier(r);
 }
 
+/* Lengths around all bounds, long ones first, so that what is left of a longer
+ * or an other operation lies where a shorter one is looked for; several times
+ * around the board. */
+static void case_bounds(struct node_rank *r)
+{
+    static const size_t bounds[] = {65536, 32768, 16384, 8192, 4096, 2048, 1024,
+                                    256,   128,   112,   64,   48,   8,    2};
+    struct memory memory;
+    uint64_t own = r->me;
+    open_memory(r, &memory);
+    for (size_t turn = 0; turn < 4; turn++)
+        for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++)
+            for (size_t len = bounds[i] + 1; len >= bounds[i] - 1; len--) {
+                struct op op = {.seed = len * 31 + turn, .note = len % 3 == 0};
+                op.shape = (struct dt_shape){.coll = DT_COLL_ALLREDUCE,
+                                             .dtype = DT_DTYPE_U8,
+                                             .op = DT_OP_SUM,
+                                             .count = len,
+                                             .in_place = turn % 2,
+                                             .prescale = 1,
+                                             .postscale = 1};
+                choose(&op, &memory, &own, 0, -1);
+                begin(r, &op, &memory);
+                finish(r, &op);
+                examine(r, &op, &memory);
+            }
+    close_memory(&memory);
+    node_barrier(r);
+}
+
 /* Ranks that disagree: an error, and in time. */
 static void case_disagree(struct node_rank *r)
 {
@@ -303,6 +349,7 @@ static void case_disagree(struct node_rank *r)
 
 static const struct node_case cases[] = {
     {"all types", case_types, {2, 3}},
+    {"bounds", case_bounds, {2, 3, 5}},
     {"private", case_private, {2, 3, 4, 8}},
     {"registered", case_registered, {2, 3, 4, 8}},
     {"mixed", case_mixed, {2, 3, 5, 16}},
