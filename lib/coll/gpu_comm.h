@@ -23,6 +23,7 @@
 #include <time.h>
 
 #include "coll/gpu.h"
+#include "coll/gpu_multicast.h"
 #include "coll/gpu_nccl.h"
 #include "coll/gpu_node.h"
 
@@ -109,7 +110,7 @@ struct dt_gpu_comm {
     bool direct;      /* what only moves goes so, on all ranks */
     size_t flying;    /* chunks that are direct, under way */
     struct dt_tune_rule rules[DT_TUNE_COLLS]; /* which of them calls go */
-    bool nccl_missed; /* rank 0 has told why it goes on without NCCL */
+    bool missed[DT_TUNE_WAYS]; /* rank 0 has told why it goes on without */
     struct dt_gpu_lane *lanes;
     struct dt_gpu_works exchanges; /* of the node, and NCCL's, under way */
     struct dt_gpu_works ended;     /* held, complete */
@@ -164,16 +165,22 @@ dt_result_t dt_gpu_lane(struct dt_gpu_comm *gpu, enum dt_coll coll, size_t peer,
 
 /* ---- gpu_ways.c ---- */
 
-/* Open nccl and node, as the user of the first rank, or the tuning parameters,
- * want them, and as they are to be had; twin is there. Collective, blocks.
- * Errors, on all ranks: those of the collectives, NO_MEMORY, INVALID_ARG
- * (DT_GPU_WAY), UNSUPPORTED (not to be had, and that is strict). */
+/* Open nccl, node and its multicast, as the user of the first rank, or the
+ * tuning parameters, want them, and as they are to be had; twin is there.
+ * Collective, blocks. Errors, on all ranks: those of the collectives,
+ * NO_MEMORY, INVALID_ARG (DT_GPU_WAY), UNSUPPORTED (not to be had, and that is
+ * strict). */
 dt_result_t dt_gpu_open_ways(struct dt_gpu_comm *gpu, struct dt_comm *twin,
                              struct dt_error *err);
 
 /* Which of them this call goes; neither: through the host. The same on all
  * ranks. */
-enum dt_gpu_route { DT_GPU_STAGED, DT_GPU_BY_NODE, DT_GPU_BY_NCCL };
+enum dt_gpu_route {
+    DT_GPU_STAGED,
+    DT_GPU_BY_NODE,
+    DT_GPU_BY_MULTICAST, /* of the node */
+    DT_GPU_BY_NCCL
+};
 enum dt_gpu_route dt_gpu_route_of(const struct dt_gpu_comm *gpu,
                                   const struct dt_call *call);
 

@@ -78,9 +78,9 @@ static void shape_exchange(const struct dt_gpu_node *node,
     x->post = x->way != DT_GPU_SPREAD && row <= node->post;
 }
 
-static struct dt_gpu_exchange exchange_of(const struct dt_gpu_node *node,
-                                          const struct dt_shape *shape,
-                                          const void *sendbuf, void *recvbuf)
+struct dt_gpu_exchange dt_gpu_node_exchange(const struct dt_gpu_node *node,
+                                            const struct dt_shape *shape,
+                                            const void *sendbuf, void *recvbuf)
 {
     struct dt_gpu_exchange x = {
         .way = DT_GPU_PLACE,
@@ -99,7 +99,6 @@ static struct dt_gpu_exchange exchange_of(const struct dt_gpu_node *node,
     };
     for (size_t r = 0; r < node->size; r++)
         x.board[r] = node->board[r];
-    shape_exchange(node, shape, &x);
     return x;
 }
 
@@ -135,13 +134,11 @@ bool dt_gpu_node_serves(const struct dt_gpu_node *node,
            (!node->apart && dt_exec_supports(shape->dtype, shape->op));
 }
 
-dt_result_t dt_gpu_node_start(struct dt_gpu_node *node,
-                              const struct dt_shape *shape, const void *sendbuf,
-                              void *recvbuf, dt_stream_t stream,
-                              uint32_t *ticket, struct dt_error *err)
+dt_result_t dt_gpu_node_put(struct dt_gpu_node *node, struct dt_gpu_exchange *x,
+                            dt_stream_t stream, uint32_t *ticket,
+                            struct dt_error *err)
 {
     const struct dt_gpu_ops *ops = node->gpu->ops;
-    struct dt_gpu_exchange x = exchange_of(node, shape, sendbuf, recvbuf);
     int device;
     bool capturing;
     dt_result_t rc =
@@ -151,9 +148,9 @@ dt_result_t dt_gpu_node_start(struct dt_gpu_node *node,
     if (rc != DT_SUCCESS)
         return rc;
     /* a replay would write an old ticket again */
-    x.done = capturing ? &node->words->replayed : &node->words->done;
-    x.done_value = node->last + 1;
-    rc = ops->exchange(node->gpu, node->device, &x, stream, err);
+    x->done = capturing ? &node->words->replayed : &node->words->done;
+    x->done_value = node->last + 1;
+    rc = ops->exchange(node->gpu, node->device, x, stream, err);
     if (rc != DT_SUCCESS)
         return rc;
     if (!capturing) {
@@ -162,6 +159,17 @@ dt_result_t dt_gpu_node_start(struct dt_gpu_node *node,
     }
     *ticket = node->last;
     return DT_SUCCESS;
+}
+
+dt_result_t dt_gpu_node_start(struct dt_gpu_node *node,
+                              const struct dt_shape *shape, const void *sendbuf,
+                              void *recvbuf, dt_stream_t stream,
+                              uint32_t *ticket, struct dt_error *err)
+{
+    struct dt_gpu_exchange x =
+        dt_gpu_node_exchange(node, shape, sendbuf, recvbuf);
+    shape_exchange(node, shape, &x);
+    return dt_gpu_node_put(node, &x, stream, ticket, err);
 }
 
 bool dt_gpu_node_done(const struct dt_gpu_node *node, uint32_t ticket)
@@ -227,6 +235,7 @@ void dt_gpu_node_close(struct dt_gpu_node *node)
     const struct dt_gpu_ops *ops = node->gpu->ops;
     dt_gpu_node_leave(node);
     if (!node->stuck) {
+        ops->window_free(node->gpu, &node->window);
         if (node->board[node->rank])
             ops->share_free(node->gpu, node->board[node->rank], NULL);
         if (node->words)

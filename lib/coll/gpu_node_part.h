@@ -46,11 +46,22 @@ struct dt_gpu_node {
     size_t post;               /* bytes of the longest row that is posted */
     void *board[DT_GPU_PEERS]; /* of each rank; mine is my own to free */
     struct dt_gpu_words *words;
-    uint32_t last;      /* ticket */
-    dt_stream_t stream; /* that the last one was put on */
-    bool left;          /* the others' boards are given back */
-    bool stuck;         /* the GPU does not come back: nothing can be freed */
+    struct dt_gpu_window window; /* gpu_multicast.c; or all zero */
+    uint32_t last;               /* ticket */
+    dt_stream_t stream;          /* that the last one was put on */
+    bool left;                   /* the others' boards are given back */
+    bool stuck; /* the GPU does not come back: nothing can be freed */
 };
+
+/* What is not of a way: among whom, and for which call. */
+struct dt_gpu_exchange dt_gpu_node_exchange(const struct dt_gpu_node *node,
+                                            const struct dt_shape *shape,
+                                            const void *sendbuf, void *recvbuf);
+
+/* dt_gpu_node_start of this one; its done word is set here. */
+dt_result_t dt_gpu_node_put(struct dt_gpu_node *node, struct dt_gpu_exchange *x,
+                            dt_stream_t stream, uint32_t *ticket,
+                            struct dt_error *err);
 
 /* Wait for a ticket; false: not within so many seconds. */
 bool dt_gpu_node_wait(const struct dt_gpu_node *node, uint32_t ticket,

@@ -58,8 +58,8 @@ static dt_result_t read_wish(struct wish *wish, struct dt_error *err)
     wish->strict = !strncmp(value, strict, len);
     if (!dt_tune_way(wish->strict ? value + len : value, &way))
         return dt_error_set(err, DT_ERR_INVALID_ARG,
-                            DT_ENV_GPU_WAY "=%s: expected ipc, nccl or staged, "
-                                           "or strict, and one of them",
+                            DT_ENV_GPU_WAY "=%s: expected " DT_TUNE_WAY_WORDS
+                                           ", or strict, and one of them",
                             value);
     wish->way = (int32_t)way;
     return DT_SUCCESS;
@@ -116,16 +116,21 @@ static dt_result_t insist(const struct wish *wish, enum dt_tune_way way,
 /* It was asked for, so somebody wants to know. Once: what follows is much the
  * same for other communicators. */
 static void tell_why_not(struct dt_gpu_comm *gpu, const struct wish *wish,
-                         const char *reason)
+                         enum dt_tune_way way, const char *reason)
 {
-    gpu->nccl_missed = true;
+    const bool nccl = way == DT_TUNE_NCCL;
+    gpu->missed[way] = true;
     for (const struct dt_gpu_comm *other = gpu->next; other;
          other = other->next)
-        if (other->nccl_missed)
+        if (other->missed[way])
             return;
     if (gpu->comm->world->rank == 0)
-        fprintf(stderr, "dt: %s: it goes on without NCCL: %s\n",
-                wish->given ? DT_ENV_GPU_WAY "=nccl" : DT_ENV_TUNE, reason);
+        fprintf(stderr, "dt: %s%s: it goes on without %s: %s\n",
+                wish->given ? DT_ENV_GPU_WAY : DT_ENV_TUNE,
+                !wish->given ? ""
+                : nccl       ? "=nccl"
+                             : "=multicast",
+                nccl ? "NCCL" : "multicast", reason);
 }
 
 /* If one rank cannot do it with one other, none does. */
@@ -151,7 +156,7 @@ static dt_result_t open_nccl(struct dt_gpu_comm *gpu, struct dt_comm *twin,
         return rc;
     rc = insist(wish, DT_TUNE_NCCL, "nccl", reason, err);
     if (rc == DT_SUCCESS)
-        tell_why_not(gpu, wish, reason);
+        tell_why_not(gpu, wish, DT_TUNE_NCCL, reason);
     return rc;
 }
 
@@ -165,6 +170,43 @@ static dt_result_t open_node(struct dt_gpu_comm *gpu, struct dt_comm *twin,
     if (rc != DT_SUCCESS || gpu->node)
         return rc;
     return insist(wish, DT_TUNE_IPC, "ipc", gpu->reason, err);
+}
+
+/* All let go of the boards before somebody frees them. */
+static dt_result_t give_up_node(struct dt_gpu_comm *gpu, struct dt_comm *twin,
+                                struct dt_error *err)
+{
+    const struct dt_error none = {""};
+    dt_gpu_node_leave(gpu->node);
+    dt_result_t rc = dt_gpu_agree(twin, DT_SUCCESS, &none, err);
+    dt_gpu_node_close(gpu->node);
+    gpu->node = NULL;
+    return rc;
+}
+
+/* Where it is not to be had, its test may have left the node anywhere: there is
+ * another one then. */
+static dt_result_t open_multicast(struct dt_gpu_comm *gpu, struct dt_comm *twin,
+                                  const struct wish *wish, struct dt_error *err)
+{
+    struct dt_error why = {""};
+    char reason[512];
+    bool yes = false, anew = gpu->node != NULL;
+    dt_result_t rc = DT_SUCCESS;
+    snprintf(reason, sizeof(reason), "%s", gpu->reason);
+    if (gpu->node) {
+        rc = dt_gpu_multicast_open(twin, gpu->node, &yes, reason, &why);
+        rc = dt_gpu_agree(twin, rc, &why, err);
+    }
+    if (rc != DT_SUCCESS || yes)
+        return rc;
+    if (gpu->node)
+        rc = give_up_node(gpu, twin, err);
+    if (rc == DT_SUCCESS)
+        rc = insist(wish, DT_TUNE_MULTICAST, "multicast", reason, err);
+    if (rc == DT_SUCCESS)
+        tell_why_not(gpu, wish, DT_TUNE_MULTICAST, reason);
+    return rc == DT_SUCCESS && anew ? open_node(gpu, twin, wish, err) : rc;
 }
 
 dt_result_t dt_gpu_open_ways(struct dt_gpu_comm *gpu, struct dt_comm *twin,
@@ -184,7 +226,11 @@ dt_result_t dt_gpu_open_ways(struct dt_gpu_comm *gpu, struct dt_comm *twin,
         return DT_SUCCESS;
     }
     rc = agree_on_direct(gpu, twin, err);
-    return rc == DT_SUCCESS ? open_node(gpu, twin, &wish, err) : rc;
+    if (rc == DT_SUCCESS)
+        rc = open_node(gpu, twin, &wish, err);
+    if (rc == DT_SUCCESS && is_wanted(gpu, DT_TUNE_MULTICAST))
+        rc = open_multicast(gpu, twin, &wish, err);
+    return rc;
 }
 
 /* ---- the way of a call ---- */
@@ -220,8 +266,11 @@ enum dt_gpu_route dt_gpu_route_of(const struct dt_gpu_comm *gpu,
         dt_gpu_nccl_serves(gpu->nccl, &call->shape))
         return DT_GPU_BY_NCCL;
     /* a graph cannot capture what goes through the host */
-    if (gpu->node && (way != DT_TUNE_STAGED || call->capturing) &&
-        dt_gpu_node_serves(gpu->node, &call->shape))
-        return DT_GPU_BY_NODE;
-    return DT_GPU_STAGED;
+    if (!gpu->node || (way == DT_TUNE_STAGED && !call->capturing) ||
+        !dt_gpu_node_serves(gpu->node, &call->shape))
+        return DT_GPU_STAGED;
+    return way == DT_TUNE_MULTICAST &&
+                   dt_gpu_multicast_serves(gpu->node, &call->shape)
+               ? DT_GPU_BY_MULTICAST
+               : DT_GPU_BY_NODE;
 }

@@ -49,7 +49,9 @@ static const struct {
 /* Of calls on GPU memory: gpu_node_allreduce and so on. */
 static const char *const ways[DT_TUNE_WAYS] = {[DT_TUNE_IPC] = "ipc",
                                                [DT_TUNE_NCCL] = "nccl",
-                                               [DT_TUNE_STAGED] = "staged"};
+                                               [DT_TUNE_STAGED] = "staged",
+                                               [DT_TUNE_MULTICAST] =
+                                                   "multicast"};
 static const char *const scopes[DT_TUNE_SCOPES] = {
     [DT_TUNE_NODE] = "node", [DT_TUNE_NET] = "net"};
 static const char *const colls[DT_TUNE_COLLS] = {
@@ -219,8 +221,8 @@ static dt_result_t set_rule(struct reader *reader, size_t i, const char *name,
     snprintf(words, sizeof(words), "%s", text);
     if (!read_rule(words, &read))
         return dt_error_set(reader->err, DT_ERR_INVALID_ARG,
-                            "%s:%zu: %s is '%s': expected ipc, nccl or staged, "
-                            "or 'ipc 1M nccl': up to 1 MiB ipc, above nccl",
+                            "%s:%zu: %s is '%s': expected " DT_TUNE_WAY_WORDS
+                            ", or 'ipc 1M nccl': up to 1 MiB ipc, above nccl",
                             reader->path, reader->line, name, printable(text));
     *rule(&reader->tune, i) = read;
     return DT_SUCCESS;

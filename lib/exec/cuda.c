@@ -165,6 +165,9 @@ static int give_back(struct dt_cuda *cuda, const struct dt_cuda_thing *thing)
     case DT_CUDA_PINNED:
         code = driver->cuMemFreeHost(thing->at);
         break;
+    case DT_CUDA_REGISTERED:
+        code = driver->cuMemHostUnregister(thing->at);
+        break;
     case DT_CUDA_STREAM:
         code = driver->cuStreamSynchronize(thing->at);
         driver->cuStreamDestroy_v2(thing->at);
@@ -277,14 +280,21 @@ const struct dt_gpu_ops dt_gpu_cuda = {
     .share_free = dt_cuda_share_free,
     .import = dt_cuda_import,
     .release = dt_cuda_release,
+    .window_make = dt_cuda_window_make,
+    .window_join = dt_cuda_window_join,
+    .window_bind = dt_cuda_window_bind,
+    .window_free = dt_cuda_window_free,
     .host_alloc = dt_cuda_host_alloc,
     .host_free = dt_cuda_host_free,
+    .host_pin = dt_cuda_host_pin,
+    .host_unpin = dt_cuda_host_unpin,
     .stream_device = dt_cuda_stream_device,
     .stream_create = dt_cuda_stream_create,
     .stream_destroy = dt_cuda_stream_destroy,
     .order = dt_cuda_order,
     .query = dt_cuda_query,
     .finish = dt_cuda_finish,
+    .settle = dt_cuda_settle,
     .copy = dt_cuda_copy,
     .signal = dt_cuda_signal,
     .await = dt_cuda_await,

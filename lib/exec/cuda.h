@@ -26,6 +26,7 @@ enum dt_cuda_kind {
     DT_CUDA_SHARED,
     DT_CUDA_IMPORTED,
     DT_CUDA_PINNED,
+    DT_CUDA_REGISTERED, /* pinned, but the caller's */
     DT_CUDA_STREAM,
 };
 
@@ -99,6 +100,9 @@ dt_result_t dt_cuda_locate(struct dt_gpu *gpu, const void *ptr, size_t len,
 dt_result_t dt_cuda_host_alloc(struct dt_gpu *gpu, int device, size_t size,
                                void **ptr, struct dt_error *err);
 void dt_cuda_host_free(struct dt_gpu *gpu, void *ptr);
+dt_result_t dt_cuda_host_pin(struct dt_gpu *gpu, int device, void *ptr,
+                             size_t size, struct dt_error *err);
+void dt_cuda_host_unpin(struct dt_gpu *gpu, void *ptr);
 dt_result_t dt_cuda_copy(struct dt_gpu *gpu, int device,
                          const struct dt_gpu_copy *copy, dt_stream_t stream,
                          struct dt_error *err);
@@ -130,8 +134,25 @@ int dt_cuda_vmm_export(const struct dt_cuda_driver *driver,
 int dt_cuda_vmm_import(const struct dt_cuda_driver *driver, int device,
                        const struct dt_gpu_handle *handle,
                        struct dt_cuda_thing *thing);
+/* An address for the allocation, where device may use it. */
+int dt_cuda_vmm_map(const struct dt_cuda_driver *driver, int device,
+                    struct dt_cuda_thing *thing);
 int dt_cuda_vmm_free(const struct dt_cuda_driver *driver,
                      const struct dt_cuda_thing *thing);
+
+/* cuda_multicast.c */
+dt_result_t dt_cuda_window_make(struct dt_gpu *gpu, int device, size_t n,
+                                size_t size, struct dt_gpu_window *window,
+                                struct dt_gpu_handle *handle,
+                                struct dt_error *err);
+dt_result_t dt_cuda_window_join(struct dt_gpu *gpu, int device,
+                                const struct dt_gpu_handle *handle,
+                                struct dt_gpu_window *window,
+                                struct dt_error *err);
+dt_result_t dt_cuda_window_bind(struct dt_gpu *gpu,
+                                struct dt_gpu_window *window,
+                                struct dt_error *err);
+void dt_cuda_window_free(struct dt_gpu *gpu, struct dt_gpu_window *window);
 
 /* cuda_stream.c */
 dt_result_t dt_cuda_stream_device(struct dt_gpu *gpu, dt_stream_t stream,
@@ -145,6 +166,8 @@ dt_result_t dt_cuda_order(struct dt_gpu *gpu, int device, dt_stream_t before,
 dt_result_t dt_cuda_query(struct dt_gpu *gpu, int device, dt_stream_t stream,
                           bool *done, struct dt_error *err);
 dt_result_t dt_cuda_finish(struct dt_gpu *gpu, int device, dt_stream_t stream,
+                           struct dt_error *err);
+dt_result_t dt_cuda_settle(struct dt_gpu *gpu, int device,
                            struct dt_error *err);
 dt_result_t dt_cuda_signal(struct dt_gpu *gpu, int device, uint32_t *flag,
                            uint32_t value, dt_stream_t stream,

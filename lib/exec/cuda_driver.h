@@ -56,6 +56,7 @@ enum {
     DT_CU_HAS_VMM = 102,
     DT_CU_HAS_FD = 103,
     DT_CU_HAS_FABRIC = 128,
+    DT_CU_HAS_MULTICAST = 132, /* by the switch between it and others */
 };
 
 /* The ways to share it; bits, of which an allocation may have several. */
@@ -131,6 +132,12 @@ struct dt_cu_access {
     int flags;
 };
 
+struct dt_cu_multicast {
+    unsigned devices;
+    size_t size;
+    unsigned long long handles, flags;
+};
+
 /* X(name of the symbol, its parameters); all return an int, 0 is success */
 #define DT_CU_FUNCTIONS(X)                                                     \
     X(cuInit, (unsigned flags))                                                \
@@ -145,11 +152,14 @@ struct dt_cu_access {
     X(cuCtxPushCurrent_v2, (struct dt_cu_context * ctx))                       \
     X(cuCtxPopCurrent_v2, (struct dt_cu_context * *ctx))                       \
     X(cuCtxGetDevice, (int *device))                                           \
+    X(cuCtxSynchronize, (void))                                                \
     X(cuCtxGetStreamPriorityRange, (int *lowest, int *highest))                \
     X(cuMemAlloc_v2, (dt_cu_ptr * ptr, size_t size))                           \
     X(cuMemFree_v2, (dt_cu_ptr ptr))                                           \
     X(cuMemHostAlloc, (void **ptr, size_t size, unsigned flags))               \
     X(cuMemFreeHost, (void *ptr))                                              \
+    X(cuMemHostRegister_v2, (void *ptr, size_t size, unsigned flags))          \
+    X(cuMemHostUnregister, (void *ptr))                                        \
     X(cuMemsetD8Async,                                                         \
       (dt_cu_ptr ptr, unsigned char value, size_t size, dt_stream_t stream))   \
     X(cuMemcpyAsync,                                                           \
@@ -190,7 +200,6 @@ struct dt_cu_access {
 /* Those of cuda_vmm.c: all or none, and then other ways will do. */
 #define DT_CU_VMM(X)                                                           \
     X(cuDeviceGetAttribute, (int *value, int attribute, int device))           \
-    X(cuCtxSynchronize, (void))                                                \
     X(cuMemGetAllocationGranularity,                                           \
       (size_t * size, const struct dt_cu_properties *properties, int which))   \
     X(cuMemCreate,                                                             \
@@ -211,12 +220,26 @@ struct dt_cu_access {
     X(cuMemImportFromShareableHandle,                                          \
       (dt_cu_allocation * allocation, void *handle, int type))
 
+/* Those of cuda_multicast.c, of CUDA 12.1 and later: all or none. */
+#define DT_CU_MULTICAST(X)                                                     \
+    X(cuMulticastGetGranularity,                                               \
+      (size_t * size, const struct dt_cu_multicast *properties, int which))    \
+    X(cuMulticastCreate,                                                       \
+      (dt_cu_allocation * object, const struct dt_cu_multicast *properties))   \
+    X(cuMulticastAddDevice, (dt_cu_allocation object, int device))             \
+    X(cuMulticastBindMem,                                                      \
+      (dt_cu_allocation object, size_t offset, dt_cu_allocation memory,        \
+       size_t memory_offset, size_t size, unsigned long long flags))           \
+    X(cuMulticastUnbind,                                                       \
+      (dt_cu_allocation object, int device, size_t offset, size_t size))
+
 struct dt_cuda_driver {
     void *library;
-    bool vmm; /* it has these */
+    bool vmm, multicast; /* it has these */
 #define DT_CU_MEMBER(name, params) int(*name) params;
     DT_CU_FUNCTIONS(DT_CU_MEMBER)
     DT_CU_VMM(DT_CU_MEMBER)
+    DT_CU_MULTICAST(DT_CU_MEMBER)
 #undef DT_CU_MEMBER
 };
 

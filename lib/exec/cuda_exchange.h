@@ -89,11 +89,10 @@ FN struct share share_of(uint32_t t, uint32_t threads, uint32_t rows)
     return s;
 }
 
-/* Put what I show into my slot. */
+/* Put what I show into my slot, which begins here. */
 FN void show(const struct dt_exchange_args *a, struct dt_block block,
-             const struct round *r, size_t size)
+             char *slot, const struct round *r, size_t size)
 {
-    char *slot = a->board[a->rank] + r->at;
     if (!a->send)
         return;
     EACH_THREAD(t, block)
@@ -289,7 +288,7 @@ FN bool share_all(const struct dt_exchange_args *a, struct dt_block block,
 {
     if (a->post)
         return post(a, block, r, size, number, opened);
-    show(a, block, r, size);
+    show(a, block, a->board[a->rank] + r->at, r, size);
     return meet(a, block, false, number);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* cuda_kernels.cu - the kernels of the device image. */
-#include "exec/cuda_exchange.h"
+#include "exec/cuda_multicast.h"
 
 #define X(name, args)                                                          \
     extern "C" __global__ void __launch_bounds__(DT_CUDA_THREADS)              \

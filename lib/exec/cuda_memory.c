@@ -174,6 +174,31 @@ void dt_cuda_host_free(struct dt_gpu *gpu, void *ptr)
     dt_cuda_drop(dt_cuda_of(gpu), DT_CUDA_PINNED, ptr, &code);
 }
 
+dt_result_t dt_cuda_host_pin(struct dt_gpu *gpu, int device, void *ptr,
+                             size_t size, struct dt_error *err)
+{
+    struct dt_cuda *cuda = dt_cuda_of(gpu);
+    struct dt_cuda_scope scope;
+    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    if (rc)
+        return rc;
+    int code =
+        cuda->driver.cuMemHostRegister_v2(ptr, size, DT_CU_HOST_PORTABLE);
+    dt_cuda_leave(cuda, &scope);
+    if (code)
+        return dt_cuda_driver_error(&cuda->driver, code, err,
+                                    "pin %zu bytes at %p", size, ptr);
+    const struct dt_cuda_thing thing = {
+        .kind = DT_CUDA_REGISTERED, .device = device, .at = ptr};
+    return dt_cuda_keep(cuda, &thing, err);
+}
+
+void dt_cuda_host_unpin(struct dt_gpu *gpu, void *ptr)
+{
+    int code;
+    dt_cuda_drop(dt_cuda_of(gpu), DT_CUDA_REGISTERED, ptr, &code);
+}
+
 /* ---- copies ---- */
 
 /* Does the driver take it as one of two dimensions? */

@@ -160,6 +160,19 @@ dt_result_t dt_cuda_finish(struct dt_gpu *gpu, int device, dt_stream_t stream,
                                 "finish a stream of device %d", device);
 }
 
+dt_result_t dt_cuda_settle(struct dt_gpu *gpu, int device, struct dt_error *err)
+{
+    struct dt_cuda *cuda = dt_cuda_of(gpu);
+    struct dt_cuda_scope scope;
+    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    if (rc)
+        return rc;
+    int code = cuda->driver.cuCtxSynchronize();
+    dt_cuda_leave(cuda, &scope);
+    return dt_cuda_driver_error(&cuda->driver, code, err,
+                                "finish all streams of device %d", device);
+}
+
 dt_result_t dt_cuda_signal(struct dt_gpu *gpu, int device, uint32_t *flag,
                            uint32_t value, dt_stream_t stream,
                            struct dt_error *err)

@@ -41,22 +41,27 @@ static int map_at(const struct dt_cuda_driver *driver, int device,
     return code;
 }
 
-/* An address for the allocation, where device may use it; else it is
- * released. */
-static int map(const struct dt_cuda_driver *driver, int device,
-               struct dt_cuda_thing *thing)
+int dt_cuda_vmm_map(const struct dt_cuda_driver *driver, int device,
+                    struct dt_cuda_thing *thing)
 {
     dt_cu_ptr ptr = 0;
     int code = driver->cuMemAddressReserve(&ptr, thing->mapped, 0, 0, 0);
-    if (!code) {
-        code = map_at(driver, device, ptr, thing);
-        if (code)
-            driver->cuMemAddressFree(ptr, thing->mapped);
-    }
     if (code)
-        driver->cuMemRelease(thing->allocation);
+        return code;
+    code = map_at(driver, device, ptr, thing);
+    if (code)
+        driver->cuMemAddressFree(ptr, thing->mapped);
     else
         thing->at = (void *)(uintptr_t)ptr;
+    return code;
+}
+
+static int map_or_release(const struct dt_cuda_driver *driver, int device,
+                          struct dt_cuda_thing *thing)
+{
+    int code = dt_cuda_vmm_map(driver, device, thing);
+    if (code)
+        driver->cuMemRelease(thing->allocation);
     return code;
 }
 
@@ -81,7 +86,7 @@ int dt_cuda_vmm_alloc(const struct dt_cuda_driver *driver, int device,
     thing->mapped = (size + block - 1) / block * block;
     code =
         driver->cuMemCreate(&thing->allocation, thing->mapped, &properties, 0);
-    return code ? code : map(driver, device, thing);
+    return code ? code : map_or_release(driver, device, thing);
 }
 
 int dt_cuda_vmm_export(const struct dt_cuda_driver *driver,
@@ -117,7 +122,7 @@ int dt_cuda_vmm_import(const struct dt_cuda_driver *driver, int device,
     if (code)
         return code;
     thing->mapped = handle->size;
-    return map(driver, device, thing);
+    return map_or_release(driver, device, thing);
 }
 
 int dt_cuda_vmm_free(const struct dt_cuda_driver *driver,

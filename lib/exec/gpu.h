@@ -8,7 +8,8 @@
  * Streams are as in dt.h: DT_STREAM_NONE is the driver's default stream of the
  * current device. What is "put on a stream" runs after all that was put there
  * before; these functions only put it there, and return. Nothing here waits for
- * a GPU but finish and the ends: free, host_free, stream_destroy.
+ * a GPU but finish, settle and the ends: free, host_free, host_unpin,
+ * stream_destroy.
  *
  * Every function may be called from any thread. The thread's current context
  * is the same afterwards. Devices are numbered as this process sees them
@@ -76,6 +77,19 @@ struct dt_gpu_handle {
     unsigned char bytes[64];
 };
 
+/* Memory of several devices, as much on each, that a switch between them reads
+ * and writes as one (NVLink SHARP). A process has its device's; all zero: it
+ * has nothing. */
+struct dt_gpu_window {
+    int device;
+    size_t size; /* bytes */
+    char *all;   /* where exchanges reach all of them; NULL: not bound */
+    char *own;   /* this device's memory */
+    uint64_t object, memory; /* the driver's */
+    size_t mapped;           /* of own, bytes */
+    bool bound;
+};
+
 /* One of many tensors that are packed into one buffer, or unpacked. */
 struct dt_gpu_tensor {
     void *data;
@@ -105,7 +119,22 @@ enum dt_gpu_way {
      * reduces a part and shows the others the result. For long ones: REDUCE has
      * every rank read everything. */
     DT_GPU_SPREAD,
+    /* recv = op over ranks of the row for me, by the switch and in its order,
+     * through a window. As SPREAD with one row. */
+    DT_GPU_MULTICAST,
 };
+
+/* What MULTICAST can do: what switches add, and what they compare as dt.h has
+ * it (floats they do not: they pass over a NaN). Factors it has not. */
+static inline bool dt_gpu_multicasts(dt_dtype_t dtype, dt_op_t op)
+{
+    const bool integer = dtype == DT_DTYPE_I32 || dtype == DT_DTYPE_I64;
+    if (op == DT_OP_MIN || op == DT_OP_MAX)
+        return integer;
+    return (op == DT_OP_SUM || op == DT_OP_AVG) &&
+           (integer || dtype == DT_DTYPE_F16 || dtype == DT_DTYPE_BF16 ||
+            dtype == DT_DTYPE_F32 || dtype == DT_DTYPE_F64);
+}
 
 /* One collective among ranks whose GPUs can read each other's memory. All of
  * them put the same one on a stream, in the same order for the same boards; it
@@ -116,6 +145,7 @@ struct dt_gpu_exchange {
     size_t rank, size;         /* who am I; how many, at most DT_GPU_PEERS */
     void *board[DT_GPU_PEERS]; /* of each rank, as this process sees it */
     size_t slot;
+    const struct dt_gpu_window *window; /* MULTICAST: bound */
     /* NULL: this rank shows nothing, or gets nothing. Apart, or in place as in
      * dt.h: recv is send, or this rank's row of it, or the other way round */
     const void *send;
@@ -204,11 +234,35 @@ struct dt_gpu_ops {
                           struct dt_error *err);
     void (*release)(struct dt_gpu *gpu, void *ptr);
 
+    /* A window of n devices, each of another process of this node: one makes
+     * it, of size bytes or a few more, the others join by its handle (FD, to be
+     * closed). When all have, each binds its memory; before, that would wait
+     * for them. free gives back what there is, also of what failed half way,
+     * when no device is in an exchange through it; close does not do it.
+     * UNSUPPORTED: no such switch, GPU or driver. */
+    dt_result_t (*window_make)(struct dt_gpu *gpu, int device, size_t n,
+                               size_t size, struct dt_gpu_window *window,
+                               struct dt_gpu_handle *handle,
+                               struct dt_error *err);
+    dt_result_t (*window_join)(struct dt_gpu *gpu, int device,
+                               const struct dt_gpu_handle *handle,
+                               struct dt_gpu_window *window,
+                               struct dt_error *err);
+    dt_result_t (*window_bind)(struct dt_gpu *gpu, struct dt_gpu_window *window,
+                               struct dt_error *err);
+    void (*window_free)(struct dt_gpu *gpu, struct dt_gpu_window *window);
+
     /* Zeroed host memory, pinned, near the device (its NUMA node), that all
      * devices can use at the same address. */
     dt_result_t (*host_alloc)(struct dt_gpu *gpu, int device, size_t size,
                               void **ptr, struct dt_error *err);
     void (*host_free)(struct dt_gpu *gpu, void *ptr);
+    /* Pin memory that the host already has, for all devices: what is copied
+     * from and to it goes at full speed, and beside the host. device: any that
+     * is used anyway. Its pages must be the same until unpin. */
+    dt_result_t (*host_pin)(struct dt_gpu *gpu, int device, void *ptr,
+                            size_t size, struct dt_error *err);
+    void (*host_unpin)(struct dt_gpu *gpu, void *ptr);
 
     /* ---- streams ---- */
 
@@ -233,6 +287,8 @@ struct dt_gpu_ops {
     /* Wait here until all on the stream is done. */
     dt_result_t (*finish)(struct dt_gpu *gpu, int device, dt_stream_t stream,
                           struct dt_error *err);
+    /* The same for all streams of the device, whoever made them. */
+    dt_result_t (*settle)(struct dt_gpu *gpu, int device, struct dt_error *err);
 
     /* ---- put on a stream of device ---- */
 

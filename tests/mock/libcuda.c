@@ -136,6 +136,15 @@ int dt_mock_calls(const char *name)
     return call < 0 ? -1 : mock.call[call].calls;
 }
 
+void dt_mock_fail(const char *name, int code)
+{
+    int call = call_of(name, strlen(name));
+    if (call < 0)
+        complain("dt_mock_fail", name);
+    mock.call[call].from = 0;
+    mock.call[call].fail = code;
+}
+
 /* ---- the driver ---- */
 
 int cuInit(unsigned flags)
@@ -323,6 +332,15 @@ int cuCtxGetDevice(int *device)
     if (!mock_context())
         return DT_CU_INVALID_CONTEXT;
     *device = mock_context()->device;
+    return DT_CU_OK;
+}
+
+int cuCtxSynchronize(void)
+{
+    BEGIN(cuCtxSynchronize);
+    if (!mock_context())
+        return DT_CU_INVALID_CONTEXT;
+    mock_drain(mock_context()->device);
     return DT_CU_OK;
 }
 

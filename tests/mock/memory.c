@@ -33,6 +33,16 @@ struct mock_memory *mock_find(dt_cu_ptr ptr)
     return m;
 }
 
+char *mock_reach(const void *where)
+{
+    dt_cu_ptr ptr = (dt_cu_ptr)(uintptr_t)where;
+    pthread_mutex_lock(&mock_lock);
+    const struct mock_memory *m = mock_find(ptr);
+    char *place = m && m->shown ? m->shown + (ptr - m->start) : at(ptr);
+    pthread_mutex_unlock(&mock_lock);
+    return place;
+}
+
 bool mock_knows(dt_cu_ptr ptr, size_t len)
 {
     bool known = true;
@@ -78,7 +88,7 @@ struct mock_memory *mock_take(dt_cu_ptr ptr, unsigned type, bool imported,
 
 static void unmap(struct mock_memory *m)
 {
-    munmap(at(m->start), m->size);
+    munmap(m->shown ? m->shown : at(m->start), m->size);
     if (m->fd >= 0)
         close(m->fd);
     free(m);
@@ -101,6 +111,19 @@ static bool map(struct mock_memory *m, void *place)
     return true;
 }
 
+static bool hide(struct mock_memory *m)
+{
+    const char *hidden = getenv("DT_MOCK_HIDDEN");
+    if (!hidden || !*hidden)
+        return true;
+    void *shown =
+        mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+    if (shown == MAP_FAILED || mprotect(at(m->start), m->size, PROT_NONE))
+        return false;
+    m->shown = shown;
+    return true;
+}
+
 int cuMemAlloc_v2(dt_cu_ptr *ptr, size_t size)
 {
     BEGIN(cuMemAlloc_v2);
@@ -112,7 +135,7 @@ int cuMemAlloc_v2(dt_cu_ptr *ptr, size_t size)
                             .type = DT_CU_MEMORY_DEVICE,
                             .plain = true,
                             .device = mock_context()->device};
-    if (size > LIMIT || !map(&m, NULL))
+    if (size > LIMIT || !map(&m, NULL) || !hide(&m))
         return DT_CU_OUT_OF_MEMORY;
     mock_add(m);
     *ptr = m.start;
@@ -230,6 +253,10 @@ int cuMemHostUnregister(void *ptr)
         mock_take((dt_cu_ptr)(uintptr_t)ptr, DT_CU_MEMORY_HOST, false, true);
     if (!m)
         return CU_NOT_REGISTERED;
+    if (msync(at(m->start & ~(dt_cu_ptr)4095), m->size, MS_ASYNC)) {
+        fprintf(stderr, "mock: %p was unmapped while it was pinned\n", ptr);
+        abort();
+    }
     free(m);
     return DT_CU_OK;
 }

@@ -8,6 +8,10 @@
  *   DT_MOCK_NO_PEER=p    "all", or pairs: "0-1,2-3" do not reach each other
  *   DT_MOCK_VMM=v        "fd,fabric": how memory that is mapped by hand can be
  *                        shared (fd); empty: there is no such memory
+ *   DT_MOCK_HIDDEN=1     the host cannot touch memory of devices, as on a real
+ *                        one, nor do addresses that were freed come back
+ *   DT_MOCK_MULTICAST=1  a switch between all devices that reduces, where there
+ *                        is such memory; "wrong": it forgets one; else none
  *   DT_MOCK_FAIL=f       "cuMemAlloc_v2=2,cuMemcpyAsync=719@3": the function
  *                        answers this code, from its third call on
  *   DT_MOCK_DELAY=d      "cuMemcpyAsync=20000": microseconds; of what is put on
@@ -16,8 +20,8 @@
  * As on a real one: unknown, freed and wrong handles are refused; nothing works
  * before cuInit, nor in a child that was forked after it; freeing waits for
  * the device; copies to ordinary host memory wait for the stream. Not as on a
- * real one: the host can read the memory of devices, and the default stream
- * waits for no other. */
+ * real one: the host can read the memory of devices unless it is hidden, and
+ * the default stream waits for no other. */
 #ifndef DT_MOCK_H
 #define DT_MOCK_H
 
@@ -34,11 +38,10 @@ struct mock_graph;
 #define MOCK_FUNCTIONS(X)                                                      \
     DT_CU_FUNCTIONS(X)                                                         \
     DT_CU_VMM(X)                                                               \
+    DT_CU_MULTICAST(X)                                                         \
     X(cuCtxSetCurrent, (struct dt_cu_context * ctx))                           \
     X(cuCtxGetCurrent, (struct dt_cu_context * *ctx))                          \
     X(cuMemAllocManaged, (dt_cu_ptr * ptr, size_t size, unsigned flags))       \
-    X(cuMemHostRegister_v2, (void *ptr, size_t size, unsigned flags))          \
-    X(cuMemHostUnregister, (void *ptr))                                        \
     X(cuStreamCreate, (dt_stream_t * stream, unsigned flags))                  \
     X(cuLaunchHostFunc,                                                        \
       (dt_stream_t stream, void (*fn)(void *arg), void *arg))                  \
@@ -59,12 +62,18 @@ MOCK_FUNCTIONS(MOCK_DECLARE)
 /* How often this process has called a function of the driver; -1: unknown. */
 MOCK_EXPORT int dt_mock_calls(const char *name);
 
+/* From now on a function answers this code, 0: as it should. */
+MOCK_EXPORT void dt_mock_fail(const char *name, int code);
+
 /* n mappings of size bytes each, one behind the other, as allocators make them
  * who map memory piece by piece; 0: no memory. */
 MOCK_EXPORT dt_cu_ptr dt_mock_mappings(int device, size_t n, size_t size);
 
+/* How often this process has launched a kernel; -1: unknown. */
+MOCK_EXPORT int dt_mock_launches(const char *kernel);
+
 /* What is left of memory that is mapped by hand: allocations, reserved
- * addresses, and mappings. */
+ * addresses, mappings, and bindings. */
 MOCK_EXPORT int dt_mock_vmm_left(void);
 
 /* ---- among the files of the mock ---- */
@@ -91,6 +100,7 @@ struct mock_memory {
     bool managed, plain;
     bool imported, registered;
     int device, fd; /* -1: none */
+    char *shown; /* NULL: at start; else where the mock reads and writes it */
 };
 
 struct dt_cu_context {
@@ -126,6 +136,8 @@ struct dt_cu_context *mock_primary(int device);
 
 /* NULL, or what this is in; under the lock. */
 struct mock_memory *mock_find(dt_cu_ptr ptr);
+/* Where the mock reads and writes it. */
+char *mock_reach(const void *at);
 /* Is all of it memory that the driver knows? */
 bool mock_knows(dt_cu_ptr ptr, size_t len);
 

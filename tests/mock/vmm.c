@@ -11,27 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mock.h"
+#include "vmm.h"
 
-#define BLOCK ((size_t)2 << 20)
 #define LIMIT ((size_t)64 << 30) /* bytes of a device */
 #define NAME  "mock-vmm-"
-
-struct allocation {
-    struct allocation *next;
-    dt_cu_allocation number;
-    int fd, device, handles;
-    size_t size;
-    int uses; /* its number, and mappings */
-    bool released;
-};
-
-struct range {
-    struct range *next;
-    dt_cu_ptr start;
-    size_t size;
-    struct allocation *mapped;
-};
 
 static struct {
     struct allocation *allocations;
@@ -46,7 +29,7 @@ static void *at(dt_cu_ptr ptr)
 
 /* ---- what there is; under the lock ---- */
 
-static struct allocation *find_allocation(dt_cu_allocation number)
+struct allocation *mock_allocation(dt_cu_allocation number)
 {
     struct allocation *a = vmm.allocations;
     while (a && (a->number != number || a->released))
@@ -62,7 +45,7 @@ static struct range *find_range(dt_cu_ptr start, size_t size)
     return r;
 }
 
-static void unuse(struct allocation *a)
+void mock_unuse(struct allocation *a)
 {
     struct allocation **link = &vmm.allocations;
     if (--a->uses)
@@ -70,11 +53,14 @@ static void unuse(struct allocation *a)
     while (*link != a)
         link = &(*link)->next;
     *link = a->next;
+    if (a->multicast)
+        mock_multicast_free(a->multicast);
     close(a->fd);
     free(a);
 }
 
-static dt_cu_allocation add(int fd, size_t size, int device, int handles)
+dt_cu_allocation mock_allocate(int fd, size_t size, int device, int handles,
+                               struct mock_multicast *multicast)
 {
     struct allocation *a = calloc(1, sizeof(*a));
     if (!a)
@@ -83,6 +69,7 @@ static dt_cu_allocation add(int fd, size_t size, int device, int handles)
                              .size = size,
                              .device = device,
                              .handles = handles,
+                             .multicast = multicast,
                              .uses = 1};
     pthread_mutex_lock(&mock_lock);
     a->number = ++vmm.last;
@@ -90,6 +77,14 @@ static dt_cu_allocation add(int fd, size_t size, int device, int handles)
     vmm.allocations = a;
     pthread_mutex_unlock(&mock_lock);
     return a->number;
+}
+
+const struct range *mock_range(dt_cu_ptr ptr)
+{
+    const struct range *r = vmm.ranges;
+    while (r && (ptr < r->start || ptr - r->start >= r->size))
+        r = r->next;
+    return r;
 }
 
 int dt_mock_vmm_left(void)
@@ -127,18 +122,12 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
     case DT_CU_HAS_FABRIC:
         *value = shares("fabric");
         return DT_CU_OK;
+    case DT_CU_HAS_MULTICAST:
+        *value = mock_has_multicast();
+        return DT_CU_OK;
     default:
         return DT_CU_INVALID_VALUE;
     }
-}
-
-int cuCtxSynchronize(void)
-{
-    BEGIN(cuCtxSynchronize);
-    if (!mock_context())
-        return DT_CU_INVALID_CONTEXT;
-    mock_drain(mock_context()->device);
-    return DT_CU_OK;
 }
 
 static bool is_good(const struct dt_cu_properties *p)
@@ -157,7 +146,7 @@ int cuMemGetAllocationGranularity(size_t *size,
     BEGIN(cuMemGetAllocationGranularity);
     if (!is_good(properties) || which != DT_CU_MINIMUM)
         return DT_CU_INVALID_VALUE;
-    *size = BLOCK;
+    *size = MOCK_BLOCK;
     return DT_CU_OK;
 }
 
@@ -168,7 +157,7 @@ int cuMemCreate(dt_cu_allocation *allocation, size_t size,
 {
     char name[sizeof(NAME) + 8];
     BEGIN(cuMemCreate);
-    if (!is_good(p) || !size || size % BLOCK || flags)
+    if (!is_good(p) || !size || size % MOCK_BLOCK || flags)
         return DT_CU_INVALID_VALUE;
     if ((p->handles & DT_CU_HANDLE_FD && !shares("fd")) ||
         (p->handles & DT_CU_HANDLE_FABRIC && !shares("fabric")))
@@ -182,7 +171,7 @@ int cuMemCreate(dt_cu_allocation *allocation, size_t size,
             close(fd);
         return DT_CU_OUT_OF_MEMORY;
     }
-    *allocation = add(fd, size, p->location.device, p->handles);
+    *allocation = mock_allocate(fd, size, p->location.device, p->handles, NULL);
     return DT_CU_OK;
 }
 
@@ -190,10 +179,10 @@ int cuMemRelease(dt_cu_allocation allocation)
 {
     BEGIN(cuMemRelease);
     pthread_mutex_lock(&mock_lock);
-    struct allocation *a = find_allocation(allocation);
+    struct allocation *a = mock_allocation(allocation);
     if (a) {
         a->released = true;
-        unuse(a);
+        mock_unuse(a);
     }
     pthread_mutex_unlock(&mock_lock);
     return a ? DT_CU_OK : DT_CU_INVALID_VALUE;
@@ -205,7 +194,7 @@ int cuMemAddressReserve(dt_cu_ptr *ptr, size_t size, size_t alignment,
                         dt_cu_ptr wanted, unsigned long long flags)
 {
     BEGIN(cuMemAddressReserve);
-    if (!size || size % BLOCK || alignment || wanted || flags)
+    if (!size || size % MOCK_BLOCK || alignment || wanted || flags)
         return DT_CU_INVALID_VALUE;
     void *place =
         mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -246,10 +235,12 @@ int cuMemMap(dt_cu_ptr ptr, size_t size, size_t offset,
     BEGIN(cuMemMap);
     pthread_mutex_lock(&mock_lock);
     struct range *r = find_range(ptr, size);
-    struct allocation *a = find_allocation(allocation);
+    struct allocation *a = mock_allocation(allocation);
     bool good = r && !r->mapped && a && a->size == size && !offset && !flags;
-    if (good && mmap(at(ptr), size, PROT_NONE, MAP_SHARED | MAP_FIXED, a->fd,
-                     0) == MAP_FAILED)
+    if (good && a->multicast)
+        good = mock_multicast_full(a->multicast);
+    else if (good && mmap(at(ptr), size, PROT_NONE, MAP_SHARED | MAP_FIXED,
+                          a->fd, 0) == MAP_FAILED)
         abort();
     if (good) {
         r->mapped = a;
@@ -258,6 +249,8 @@ int cuMemMap(dt_cu_ptr ptr, size_t size, size_t offset,
     pthread_mutex_unlock(&mock_lock);
     if (!good)
         return DT_CU_INVALID_VALUE;
+    if (a->multicast)
+        return DT_CU_OK;
     mock_add((struct mock_memory){.start = ptr,
                                   .size = size,
                                   .type = DT_CU_MEMORY_DEVICE,
@@ -274,8 +267,9 @@ int cuMemUnmap(dt_cu_ptr ptr, size_t size)
     struct range *r = find_range(ptr, size);
     bool good = r && r->mapped;
     if (good) {
-        unuse(r->mapped);
+        mock_unuse(r->mapped);
         r->mapped = NULL;
+        r->accessible = false;
     }
     pthread_mutex_unlock(&mock_lock);
     if (!good)
@@ -291,13 +285,20 @@ int cuMemSetAccess(dt_cu_ptr ptr, size_t size,
                    const struct dt_cu_access *access, size_t count)
 {
     BEGIN(cuMemSetAccess);
-    pthread_mutex_lock(&mock_lock);
-    const struct range *r = find_range(ptr, size);
-    int device = r && r->mapped ? r->mapped->device : -1;
-    pthread_mutex_unlock(&mock_lock);
-    if (device < 0 || count != 1 || access->location.type != DT_CU_ON_DEVICE ||
+    if (count != 1 || access->location.type != DT_CU_ON_DEVICE ||
         access->flags != DT_CU_READ_WRITE)
         return DT_CU_INVALID_VALUE;
+    pthread_mutex_lock(&mock_lock);
+    struct range *r = find_range(ptr, size);
+    int device = r && r->mapped ? r->mapped->device : -1;
+    bool multicast = r && r->mapped && r->mapped->multicast;
+    if (multicast)
+        r->accessible =
+            mock_multicast_has(r->mapped->multicast, access->location.device);
+    bool good = multicast ? r->accessible : device >= 0;
+    pthread_mutex_unlock(&mock_lock);
+    if (!good || multicast)
+        return good ? DT_CU_OK : DT_CU_INVALID_VALUE;
     if (!mock_reaches(access->location.device, device))
         return DT_CU_INVALID_DEVICE;
     if (mprotect(at(ptr), size, PROT_READ | PROT_WRITE))
@@ -314,7 +315,7 @@ int cuMemExportToShareableHandle(void *handle, dt_cu_allocation allocation,
     struct mock_name name = {.pid = 0};
     int fd = -1;
     pthread_mutex_lock(&mock_lock);
-    const struct allocation *a = find_allocation(allocation);
+    const struct allocation *a = mock_allocation(allocation);
     bool good = a && a->handles & type && !flags;
     if (good && type == DT_CU_HANDLE_FD)
         fd = dup(a->fd);
@@ -359,11 +360,14 @@ int cuMemImportFromShareableHandle(dt_cu_allocation *allocation, void *handle,
     }
     if (fd < 0)
         return DT_CU_INVALID_VALUE;
-    int device = device_of(fd);
+    struct mock_multicast *multicast = mock_multicast_open(fd);
+    int device = multicast ? 0 : device_of(fd);
     if (device < 0 || fstat(fd, &status)) {
         close(fd);
         return DT_CU_INVALID_VALUE;
     }
-    *allocation = add(fd, (size_t)status.st_size, device, type);
+    size_t size =
+        multicast ? mock_multicast_size(multicast) : (size_t)status.st_size;
+    *allocation = mock_allocate(fd, size, device, type, multicast);
     return DT_CU_OK;
 }

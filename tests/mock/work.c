@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exec/cuda_args.h"
 #include "streams.h"
 
 /* ---- copies ---- */
@@ -51,8 +52,11 @@ static int copy(struct mock_op *op, dt_stream_t stream)
         free(op);
         return DT_CU_INVALID_VALUE;
     }
-    if (!src)
+    if (src)
+        op->src = mock_reach(op->src);
+    else
         stage(op);
+    op->dst = mock_reach(op->dst);
     int code = mock_put(stream, op, false);
     return code || dst ? code : mock_finish(stream);
 }
@@ -106,7 +110,7 @@ int cuMemsetD8Async(dt_cu_ptr ptr, unsigned char value, size_t size,
     if (!mock_knows(ptr, size))
         return DT_CU_INVALID_VALUE;
     struct mock_op *op = mock_op(run_set, CALL_cuMemsetD8Async);
-    op->dst = (char *)(uintptr_t)ptr;
+    op->dst = mock_reach((void *)(uintptr_t)ptr);
     op->value = value;
     op->width = size;
     return mock_put(stream, op, false);
@@ -190,6 +194,22 @@ static const void *parameters(void **extra, size_t *size)
     return extra[1];
 }
 
+static atomic_int launches[DT_KERNELS];
+
+static atomic_int *launches_of(const char *name)
+{
+    for (int i = 0; i < DT_KERNELS; i++)
+        if (!strcmp(dt_kernel_name((enum dt_kernel)i), name))
+            return &launches[i];
+    return NULL;
+}
+
+int dt_mock_launches(const char *kernel)
+{
+    const atomic_int *n = launches_of(kernel);
+    return n ? *n : -1;
+}
+
 int cuLaunchKernel(struct dt_cu_function *function, unsigned grid_x,
                    unsigned grid_y, unsigned grid_z, unsigned block_x,
                    unsigned block_y, unsigned block_z, unsigned shared,
@@ -214,5 +234,6 @@ int cuLaunchKernel(struct dt_cu_function *function, unsigned grid_x,
     if (!op->bytes)
         abort();
     memcpy(op->bytes, args, size);
+    ++*launches_of(kernel->name);
     return mock_put(stream, op, true);
 }

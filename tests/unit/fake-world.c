@@ -36,7 +36,7 @@ static struct {
            .moved = PTHREAD_COND_INITIALIZER};
 
 static struct {
-    atomic_int calls, die_at, deaf_at;
+    atomic_int calls, die_at, deaf_at, waits, lost_at;
 } counter[FAKE_WORLD_MAX];
 
 static const char *run_id;
@@ -77,8 +77,8 @@ static void begin(int size, int nodes)
     for (int r = 0; r < size; r++) {
         world.comm[r] =
             (struct dt_comm){.place = &world.place, .rank = r, .world = r};
-        counter[r].calls = 0;
-        counter[r].die_at = counter[r].deaf_at = -1;
+        counter[r].calls = counter[r].waits = 0;
+        counter[r].die_at = counter[r].deaf_at = counter[r].lost_at = -1;
         int n = snprintf(world.id[r], sizeof(world.id[r]), "%s",
                          run_id ? run_id : own);
         if (nodes > 1)
@@ -150,6 +150,11 @@ void fake_world_die_at(int call)
 void fake_world_deaf_at(int call)
 {
     counter[my_rank].deaf_at = call;
+}
+
+void fake_world_lost_at(int wait)
+{
+    counter[my_rank].lost_at = wait;
 }
 
 void fake_world_run_id(const char *id)
@@ -308,7 +313,11 @@ dt_result_t dt_irecv(void *buf, size_t count, dt_dtype_t dtype, int peer,
 dt_result_t dt_wait(dt_request_t *request)
 {
     struct receive *mine = (struct receive *)*request;
-    dt_result_t rc = mine ? await(mine) : DT_SUCCESS;
+    bool lost = my_rank >= 0 && counter[my_rank].lost_at >= 0 &&
+                counter[my_rank].waits++ >= counter[my_rank].lost_at;
+    if (lost)
+        break_world();
+    dt_result_t rc = lost ? place_gone() : mine ? await(mine) : DT_SUCCESS;
     free(mine);
     *request = NULL;
     return rc;

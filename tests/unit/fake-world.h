@@ -29,6 +29,10 @@ int fake_world_calls(void);
 void fake_world_die_at(int call);
 void fake_world_deaf_at(int call);
 
+/* In the dt_wait of that number, of this rank, and all after it: be told that
+ * it failed, as are all others in what they wait for. */
+void fake_world_lost_at(int wait);
+
 /* What dt_run_id() of the next worlds returns, with "-node" and the number of
  * the node behind it where there are several: the nodes share one machine.
  * NULL: one that nobody else has. Borrowed. */

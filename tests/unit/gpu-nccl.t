@@ -53,7 +53,7 @@ for way in ipc staged ''; do
 done
 like "another way is refused" \
     "$(with 1 DT_GPU_WAY=best -n 2 "$ranks" served 2>&1)" \
-    'DT_GPU_WAY=best: expected ipc, nccl or staged'
+    'DT_GPU_WAY=best: expected ipc, multicast, nccl or staged'
 on_rank() # RANK VARIABLE MODE [ARG...], of three; the variable is for it alone
 {
     # shellcheck disable=SC2016

@@ -165,6 +165,7 @@ static const struct {
     {"broken", mode_broken, true},      {"served", mode_served, false},
     {"disagree", mode_disagree, false}, {"fails", mode_fails, true},
     {"dead", mode_dead, true},          {"direct", mode_direct, false},
+    {"sums", mode_sums, true},
 };
 #define MODES (sizeof(modes) / sizeof(modes[0]))
 

@@ -290,6 +290,57 @@ static void case_far_rows(void)
     dt_gpu_unload(gpu);
 }
 
+/* ---- the host's own memory, and all streams ---- */
+
+static void case_pinned(void)
+{
+    set_up();
+    struct dt_gpu_place place;
+    size_t size = 3 << 16;
+    char *own = aligned_alloc(4096, size), *b = on_device(1, 9);
+    int (*calls)(const char *) = CU(dt_mock_calls);
+    NEED(own, "memory");
+    SUCCEEDS(gpu->ops->host_pin(gpu, 0, own, size, &err));
+    SUCCEEDS(gpu->ops->locate(gpu, own + 1, size - 1, &place, &err));
+    NEED(place.kind == DT_GPU_PINNED, "%d", place.kind);
+    FAILS(gpu->ops->host_pin(gpu, 1, own, size, &err), DT_ERR_SYSTEM,
+          "pin 196608 bytes at");
+    FAILS(gpu->ops->host_pin(gpu, 9, own, size, &err), DT_ERR_INVALID_ARG,
+          "device 9");
+    hold(stream);
+    SUCCEEDS(copy(own, b, 9, stream)); /* does not wait, as it would else */
+    let_go();
+    finish(stream);
+    gpu->ops->host_unpin(gpu, own);
+    gpu->ops->host_unpin(gpu, own);
+    NEED(calls("cuMemHostUnregister") == 1, "it is unpinned once");
+    SUCCEEDS(gpu->ops->locate(gpu, own, size, &place, &err));
+    NEED(place.kind == DT_GPU_HOST, "%d", place.kind);
+    SUCCEEDS(gpu->ops->host_pin(gpu, 0, own, size, &err));
+    dt_gpu_unload(gpu);
+    NEED(calls("cuMemHostUnregister") == 2, "the end unpins what is left");
+    free(own);
+}
+
+/* Whoever made them. */
+static void case_settle(void)
+{
+    set_up();
+    char *a = pinned(9), *b = on_device(0, 9), *c = pinned(9);
+    struct dt_cu_context *context;
+    dt_stream_t user;
+    USER(cuDevicePrimaryCtxRetain, &context, 0);
+    USER(cuCtxSetCurrent, context);
+    USER(cuStreamCreate, &user, DT_CU_NON_BLOCKING);
+    memcpy(a, "12345678", 9);
+    SUCCEEDS(copy(b, a, 9, user));
+    SUCCEEDS(copy(c, b, 9, user));
+    SUCCEEDS(gpu->ops->settle(gpu, 0, &err));
+    NEED(strcmp(c, "12345678") == 0, "all is done");
+    FAILS(gpu->ops->settle(gpu, 9, &err), DT_ERR_INVALID_ARG, "device 9");
+    dt_gpu_unload(gpu);
+}
+
 /* ---- threads ---- */
 
 static void *copy_much(void *arg)
@@ -390,6 +441,9 @@ int main(void)
     run_case("a graph", case_capture, "");
     run_case("copies", case_copies, "");
     run_case("rows far apart", case_far_rows, "");
+    run_case("memory of the host's own is pinned", case_pinned, "");
+    run_case("all streams of a device", case_settle,
+             "DT_MOCK_DELAY=cuMemcpyAsync=10000");
     run_case("threads", case_threads, "");
     run_case("a driver that breaks", case_broken,
              "DT_MOCK_FAIL=cuMemcpyAsync=719@2,cuStreamSynchronize=1234,"

@@ -10,7 +10,8 @@
 
 const char *way_name(enum way way)
 {
-    static const char *const names[WAYS] = {"ipc", "nccl", "staged"};
+    static const char *const names[WAYS] = {"ipc", "nccl", "staged",
+                                            "multicast"};
     return names[way];
 }
 
