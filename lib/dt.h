@@ -233,7 +233,9 @@ dt_result_t dt_mem_deregister(void *ptr);
  * on the host, until NCCL has connected the ranks; sums have the same bits on
  * all ranks, but they are NCCL's, whatever those are from run to run; and two
  * communicators of one GPU that are under way together are begun in the same
- * order on all ranks.
+ * order on all ranks. DT_GPU_WAY=multicast, or such a file: long sums inside a
+ * node go by the switch between its GPUs, where there is one; the bits of
+ * floats are the same on all ranks, but the switch's.
  *
  * Algorithms: inside the node through shared memory, between the nodes each
  * local rank with its peers of equal local rank, pipelined by chunks;
@@ -428,7 +430,13 @@ double dt_time_left(void);
  * all of it was written and is on disk. doc/checkpoint.md draws the format.
  * All dt_ckpt calls but those that say otherwise are collective over the world,
  * with equal arguments but for the data, and block. A thread of libdt's own
- * writes while the program goes on. */
+ * writes while the program goes on.
+ *
+ * Before a tensor on a GPU (or in managed memory) is saved or loaded, all that
+ * was put on that GPU is waited for, on whatever stream, as by
+ * cuCtxSynchronize: what is saved has the steps that were put there before, and
+ * the program may put more there as soon as the call returns. What its streams
+ * still copy to memory of the host the program waits for itself. */
 
 enum {
     /* The tensor is the same on all ranks: written once, loaded by all,

@@ -85,5 +85,6 @@ void dt_source_close(struct dt_source *source)
         close(source->fd);
     dt_manifest_clear(&source->manifest);
     free(source->holder);
+    free(source->text);
     *source = (struct dt_source){.fd = -1};
 }

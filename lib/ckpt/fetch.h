@@ -21,6 +21,9 @@ struct dt_source {
     bool shared; /* all files are in fd */
     int *holder; /* [nfiles] else: a rank that has it, which
                   * is this one if it is in fd */
+    bool made;   /* else: fd is new, for what is brought back */
+    char *text;  /* else: of the manifest, len bytes */
+    size_t len;
 };
 
 /* Read all of them. Where the source is shared not collective and without

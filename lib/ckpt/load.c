@@ -382,6 +382,8 @@ static dt_result_t try_one(struct dt_ckpt *ckpt,
         rc = load_source(ckpt, &source, &mine, alive, matched, err);
     else
         *err = mine.err;
+    if (rc == DT_SUCCESS && !source.shared)
+        dt_protect_complete(ckpt, candidate->tier, &source);
     dt_source_close(&source);
     return rc;
 }

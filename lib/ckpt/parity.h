@@ -41,8 +41,9 @@ dt_result_t dt_parity_write(int fd, const struct dt_parity *parity, int piece,
 dt_result_t dt_parity_finish(int fd, const struct dt_parity *parity,
                              const uint64_t *sum, struct dt_error *err);
 
-/* Open the one in the directory dirfd and read it all: the descriptor, or -1
- * if it is not whole, not of this save, or not there. */
-int dt_parity_open(int dirfd, const struct dt_parity *want);
+/* Open the one in the directory dirfd: the descriptor, or -1 if it is not
+ * whole, not of this save, or not there. check: read the pieces, too, and
+ * compare them with their sums. */
+int dt_parity_open(int dirfd, const struct dt_parity *want, bool check);
 
 #endif

@@ -9,16 +9,18 @@
 #include <unistd.h>
 
 #include "ckpt/nodes.h"
+#include "ckpt/verify.h"
 
-#define SLOTS      8                  /* jobs of a team at a time */
-#define MEMORY_MAX ((size_t)32 << 20) /* to send; as much to receive */
-#define BLOCK_MAX  ((size_t)1 << 20)
-#define PAGE       ((size_t)4096)
+#define LANES     8                   /* of a team */
+#define CHUNK_MAX ((size_t)256 << 10) /* stays in the core's cache */
+#define CHUNK_MIN ((size_t)64 << 10)  /* less is mostly waiting */
+#define PAGE      ((size_t)4096)
 
 struct planning {
     struct dt_plan *plan;
     struct dt_ckpt *ckpt;
     const struct dt_source *source;
+    bool check;
 };
 
 static bool has_lost(const struct dt_source *source, int first, int size)
@@ -116,7 +118,8 @@ static void open_parity(const struct planning *p, int32_t *have)
         for (int i = 0; i < want.group.size; i++) {
             want.node = want.group.first + i;
             if (p->source->fd >= 0 && want.node % lanes == lane)
-                p->plan->fd[want.node] = dt_parity_open(p->source->fd, &want);
+                p->plan->fd[want.node] =
+                    dt_parity_open(p->source->fd, &want, p->check);
             have[want.node] = p->plan->fd[want.node] >= 0 ? p->ckpt->rank : -1;
         }
     }
@@ -149,71 +152,6 @@ free_have:
     return rc;
 }
 
-/* ---- hosts ---- */
-
-/* Of how many of the team's members node has something. */
-static int pieces_at(const struct planning *p, const struct dt_team *team,
-                     int node)
-{
-    const int *node_of = p->ckpt->node_of;
-    int n = 0;
-    for (int i = 0; i < team->group.size; i++) {
-        const struct dt_span *span = &team->span[i];
-        bool has = false;
-        for (size_t j = 0; j < span->count && !has; j++) {
-            int holder = p->source->holder[span->part[j].file];
-            has = holder >= 0 && node_of[holder] == node;
-        }
-        n += has;
-        n += team->keeper[i] >= 0 && node_of[team->keeper[i]] == node;
-    }
-    return n;
-}
-
-/* Of how many blocks at a time a rank of node may be asked. */
-static size_t asked_of(const struct planning *p, int node)
-{
-    size_t blocks = 0;
-    for (int t = 0; t < p->plan->teams; t++)
-        blocks += SLOTS * (size_t)pieces_at(p, &p->plan->team[t], node);
-    return blocks;
-}
-
-/* So that what a rank sends, and what it receives, stays within MEMORY_MAX. */
-static void choose_block(struct planning *p)
-{
-    struct dt_plan *plan = p->plan;
-    size_t most = 1;
-    for (int node = 0; node < p->ckpt->num_nodes; node++) {
-        size_t blocks = asked_of(p, node);
-        most = blocks > most ? blocks : most;
-    }
-    for (int t = 0; t < plan->teams; t++)
-        if ((size_t)plan->team[t].group.size > most)
-            most = (size_t)plan->team[t].group.size;
-    size_t block = MEMORY_MAX / most / PAGE * PAGE;
-    plan->block = block < PAGE ? PAGE : block < BLOCK_MAX ? block : BLOCK_MAX;
-    plan->room = asked_of(p, p->ckpt->node) * plan->block;
-}
-
-/* The rank for the team's job number `number`: on each node that has something
- * of the team in turn, and there on each rank. */
-static int choose_worker(const struct planning *p, const struct dt_team *team,
-                         int number)
-{
-    int hosts = 0;
-    for (int node = 0; node < p->ckpt->num_nodes; node++)
-        hosts += pieces_at(p, team, node) > 0;
-    if (hosts == 0)
-        return -1;
-    int skip = number % hosts, node = 0;
-    for (;; node++)
-        if (pieces_at(p, team, node) > 0 && skip-- == 0)
-            break;
-    int rank = number / hosts % dt_node_ranks(p->ckpt, node);
-    return dt_node_rank_at(p->ckpt, node, rank);
-}
-
 /* ---- jobs ---- */
 
 static bool can_be_done(const struct dt_plan *plan, const struct dt_job *job)
@@ -221,24 +159,18 @@ static bool can_be_done(const struct dt_plan *plan, const struct dt_job *job)
     struct dt_cut cut;
     for (size_t at = job->from; at < job->end; at += cut.len)
         if (!dt_team_cut(&plan->team[job->team], job->member, at, job->end,
-                         plan->block, &cut))
+                         SIZE_MAX, &cut))
             return false;
     return true;
 }
 
-/* The first wave in which its worker has nothing to do and the team a slot. */
-static int choose_wave(const struct dt_plan *plan, const struct dt_job *job)
+/* The rank that most likely wants it: who wrote it, or, of as many ranks as
+ * there are now, who is in that place. */
+static int choose_worker(const struct planning *p, int file)
 {
-    for (int wave = 0;; wave++) {
-        int team = 0, worker = 0;
-        for (int i = 0; i < plan->jobs; i++) {
-            const struct dt_job *other = &plan->job[i];
-            team += other->wave == wave && other->team == job->team;
-            worker += other->wave == wave && other->worker == job->worker;
-        }
-        if (team < SLOTS && worker == 0)
-            return wave;
-    }
+    const struct dt_manifest *m = &p->source->manifest;
+    int64_t rank = m->file[file].rank;
+    return (int)(rank * p->ckpt->size / m->world_size);
 }
 
 static dt_result_t add_jobs(struct planning *p, int t, struct dt_error *err)
@@ -255,24 +187,40 @@ static dt_result_t add_jobs(struct planning *p, int t, struct dt_error *err)
                                  .member = i,
                                  .file = part->file,
                                  .from = part->start,
-                                 .at = part->start,
                                  .end = part->start + part->size,
+                                 .worker = choose_worker(p, part->file),
+                                 .lane = plan->lanes + number++ % LANES,
                                  .fd = -1};
-            job.worker = choose_worker(p, team, number++);
-            if (job.worker < 0 || !can_be_done(plan, &job))
+            if (!can_be_done(plan, &job))
                 return refuse(p, team, err);
-            job.wave = choose_wave(plan, &job);
-            if (job.wave >= plan->waves)
-                plan->waves = job.wave + 1;
             plan->job[plan->jobs++] = job;
         }
+    plan->lanes += number < LANES ? number : LANES;
     return DT_SUCCESS;
 }
 
-dt_result_t dt_plan_make(struct dt_plan *plan, struct dt_ckpt *ckpt,
-                         const struct dt_source *source, struct dt_error *err)
+/* Small beside a file, so that the ranks of a chain work most of the time. */
+static void choose_chunk(struct dt_plan *plan)
 {
-    struct planning p = {.plan = plan, .ckpt = ckpt, .source = source};
+    size_t longest = 0, k = 1;
+    for (int j = 0; j < plan->jobs; j++) {
+        const struct dt_job *job = &plan->job[j];
+        size_t pieces = (size_t)plan->team[job->team].group.k;
+        size_t len = job->end - job->from;
+        longest = len > longest ? len : longest;
+        k = pieces > k ? pieces : k;
+    }
+    size_t chunk = longest / (16 * k) / PAGE * PAGE;
+    chunk = chunk < CHUNK_MAX ? chunk : CHUNK_MAX;
+    plan->chunk = chunk > CHUNK_MIN ? chunk : CHUNK_MIN;
+}
+
+dt_result_t dt_plan_make(struct dt_plan *plan, struct dt_ckpt *ckpt,
+                         const struct dt_source *source, bool check,
+                         struct dt_error *err)
+{
+    struct planning p = {
+        .plan = plan, .ckpt = ckpt, .source = source, .check = check};
     struct dt_error why = {0};
     *plan = (struct dt_plan){0};
     dt_result_t rc = dt_redundancy_parse(source->manifest.redundancy,
@@ -288,9 +236,9 @@ dt_result_t dt_plan_make(struct dt_plan *plan, struct dt_ckpt *ckpt,
     rc = find_keepers(&p, rc, &why, err);
     if (rc != DT_SUCCESS)
         return rc;
-    choose_block(&p);
     for (int t = 0; t < plan->teams && rc == DT_SUCCESS; t++)
         rc = add_jobs(&p, t, err);
+    choose_chunk(plan);
     return rc;
 }
 
@@ -301,9 +249,11 @@ void dt_plan_clear(struct dt_plan *plan, const struct dt_source *source)
     for (int n = 0; plan->fd && n < source->manifest.num_nodes; n++)
         if (plan->fd[n] >= 0)
             close(plan->fd[n]);
-    for (int i = 0; i < plan->jobs; i++)
+    for (int i = 0; i < plan->jobs; i++) {
+        dt_verify_destroy(plan->job[i].verify);
         if (plan->job[i].fd >= 0)
             close(plan->job[i].fd);
+    }
     free(plan->job);
     free(plan->fd);
     free(plan->team);

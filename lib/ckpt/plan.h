@@ -10,28 +10,30 @@
 
 struct dt_job {
     int team, member, file;
-    size_t from, at,
-        end;          /* in the member's span: the file, and how far it is */
-    int worker, wave; /* the rank that does it, and when */
-    int fd;           /* what the worker writes, or -1 */
+    size_t from, end;         /* the file in the member's span */
+    int worker, lane;         /* the rank that makes it, and beside what */
+    int fd;                   /* what the worker writes, or -1 */
+    struct dt_verify *verify; /* and its sums */
 };
 
+/* The jobs of a lane are done one behind the other, those of different lanes
+ * together. */
 struct dt_plan {
     struct dt_redundancy scheme;
-    int teams, jobs, waves;
+    int teams, jobs, lanes;
     struct dt_team *team; /* those that lost something */
-    struct dt_job *job;
+    struct dt_job *job;   /* by team */
     int *fd;      /* [num_nodes]: parity that this rank has open, or -1 */
-    size_t block; /* of a piece at a time */
-    size_t room;  /* the most that this rank sends in one round, bytes */
+    size_t chunk; /* bytes of a job at a time */
 };
 
-/* Make it, for the files that have no holder. Parity that anybody needs is read
- * to see that it is whole. Collective over the world; one result for all; the
- * plan is to be cleared in any case. CORRUPT lists what is missing if more is
- * lost than can be brought back; NO_MEMORY, those of the collectives. */
+/* Make it, for the files that have no holder. check: parity is used only if it
+ * is what its sums say. Collective over the world; one result for all; the plan
+ * is to be cleared in any case. CORRUPT lists what is missing if more is lost
+ * than can be brought back; NO_MEMORY, those of the collectives. */
 dt_result_t dt_plan_make(struct dt_plan *plan, struct dt_ckpt *ckpt,
-                         const struct dt_source *source, struct dt_error *err);
+                         const struct dt_source *source, bool check,
+                         struct dt_error *err);
 void dt_plan_clear(struct dt_plan *plan, const struct dt_source *source);
 
 #endif

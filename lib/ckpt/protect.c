@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -211,10 +212,74 @@ static dt_result_t look_around(struct opening *o, bool check,
     return rc;
 }
 
-static dt_result_t open_nodes(struct opening *o, bool check,
+/* ---- a node that has nothing of it ---- */
+
+static bool is_all_there(const struct opening *o)
+{
+    for (size_t f = 0; f < o->source.manifest.nfiles; f++)
+        if (o->source.holder[f] < 0)
+            return false;
+    return true;
+}
+
+/* A directory for what this node may get. In the memory of the nodes there is
+ * no parity, and so nothing comes back. */
+static void make_place(struct opening *o)
+{
+    const struct dt_manifest *m = &o->source.manifest;
+    char name[DT_STORE_NAME];
+    if (o->source.fd >= 0 || o->tier == &o->ckpt->tier[DT_TIER_MEMORY])
+        return;
+    int dirfd =
+        dt_file_make_dirs(o->tier->dir) ? -1 : dt_store_open(o->tier->dir);
+    dt_store_partial_name(name, m->step, m->tag);
+    o->source.made = true; /* all ranks of the node do so */
+    if (dirfd >= 0)
+        mkdirat(dirfd, name, 0777);
+    o->source.fd = dirfd >= 0 ? open_dir(dirfd, name) : -1;
+    if (o->source.fd < 0)
+        o->code = dt_error_set(&o->why, dt_file_result(errno), "%s: %s",
+                               o->tier->dir, strerror(errno));
+    if (dirfd >= 0)
+        close(dirfd);
+}
+
+/* With the manifest it is there for the next load, too, and the next save
+ * leaves it where it is. */
+static void finish_place(struct opening *o, dt_result_t rc)
+{
+    const struct dt_manifest *m = &o->source.manifest;
+    char name[DT_STORE_NAME];
+    bool mine = o->source.made && o->ckpt->local_rank == 0;
+    int dirfd = mine ? dt_store_open(o->tier->dir) : -1;
+    if (dirfd < 0)
+        return;
+    dt_store_partial_name(name, m->step, m->tag);
+    if (unlinkat(dirfd, name, AT_REMOVEDIR) && rc == DT_SUCCESS)
+        dt_manifest_put(o->source.fd, o->text, o->len, NULL);
+    close(dirfd);
+}
+
+static dt_result_t bring_back(struct opening *o, bool check,
                               struct dt_error *err)
 {
     bool damaged = false;
+    make_place(o);
+    dt_result_t rc = dt_node_agree(o->ckpt, o->code, 0, &o->why, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_rebuild(o->ckpt, &o->source, check, &damaged, err);
+    if (rc == DT_ERR_CORRUPT && damaged && !check) {
+        rc = look_around(o, true, err);
+        if (rc == DT_SUCCESS)
+            rc = dt_rebuild(o->ckpt, &o->source, true, &damaged, err);
+    }
+    finish_place(o, rc);
+    return rc;
+}
+
+static dt_result_t open_nodes(struct opening *o, bool check,
+                              struct dt_error *err)
+{
     find_manifest(o);
     dt_result_t rc = share_manifest(o, err);
     if (rc != DT_SUCCESS)
@@ -223,13 +288,8 @@ static dt_result_t open_nodes(struct opening *o, bool check,
     rc = dt_node_agree(o->ckpt, o->code, 0, &o->why, err);
     if (rc == DT_SUCCESS)
         rc = look_around(o, check, err);
-    if (rc == DT_SUCCESS)
-        rc = dt_rebuild(o->ckpt, &o->source, &damaged, err);
-    if (rc == DT_ERR_CORRUPT && damaged && !check) {
-        rc = look_around(o, true, err);
-        if (rc == DT_SUCCESS)
-            rc = dt_rebuild(o->ckpt, &o->source, &damaged, err);
-    }
+    if (rc == DT_SUCCESS && !is_all_there(o))
+        rc = bring_back(o, check, err);
     if (rc != DT_SUCCESS)
         return rc;
     for (size_t f = 0; f < o->source.manifest.nfiles; f++)
@@ -245,7 +305,8 @@ dt_result_t dt_protect_open(struct dt_ckpt *ckpt, const struct dt_tier *tier,
     struct opening o = {
         .ckpt = ckpt, .tier = tier, .known = known, .source = {.fd = -1}};
     dt_result_t rc = open_nodes(&o, check, err);
-    free(o.text);
+    o.source.text = o.text;
+    o.source.len = o.len;
     free(o.have);
     free(o.who);
     if (rc == DT_SUCCESS)
@@ -253,4 +314,34 @@ dt_result_t dt_protect_open(struct dt_ckpt *ckpt, const struct dt_tier *tier,
     else
         dt_source_close(&o.source);
     return rc;
+}
+
+/* ---- a commit that was cut short ---- */
+
+static bool is_that(int dirfd, const char *name, int fd)
+{
+    struct stat a, b;
+    return fstatat(dirfd, name, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
+           fstat(fd, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+void dt_protect_complete(const struct dt_ckpt *ckpt, const struct dt_tier *tier,
+                         const struct dt_source *source)
+{
+    const struct dt_manifest *m = &source->manifest;
+    char name[DT_STORE_NAME];
+    if (ckpt->local_rank != 0 || source->fd < 0 || source->made ||
+        (tier->guard && !dt_guard_held(tier->guard)))
+        return;
+    int dirfd = dt_store_open(tier->dir);
+    if (dirfd < 0)
+        return;
+    dt_store_partial_name(name, m->step, m->tag);
+    if (is_that(dirfd, name, source->fd)) {
+        unlinkat(source->fd, DT_MANIFEST_TMP, 0);
+        if (dt_manifest_put(source->fd, source->text, source->len, NULL) ==
+            DT_SUCCESS)
+            dt_store_publish(dirfd, name, m->step, m->tag, NULL);
+    }
+    close(dirfd);
 }

@@ -47,4 +47,12 @@ dt_result_t dt_protect_open(struct dt_ckpt *ckpt, const struct dt_tier *tier,
                             const struct dt_known *known, bool check,
                             struct dt_source *source, struct dt_error *err);
 
+/* This node's commit of source, which has been loaded, if it was cut short:
+ * until then a save takes its directory for a leftover. Not where all was
+ * brought back: without its parity it must not take the place of an older one
+ * that has it. By one rank of each node, without communication. If it fails, so
+ * it stays. */
+void dt_protect_complete(const struct dt_ckpt *ckpt, const struct dt_tier *tier,
+                         const struct dt_source *source);
+
 #endif

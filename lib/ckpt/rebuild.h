@@ -7,13 +7,14 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/fetch.h"
 
-/* Write the files that nobody has (holder < 0; it is the same on all ranks)
- * into directories of nodes that have others of their group, and set holder.
+/* Have the files that nobody has (holder < 0; it is the same on all ranks, and
+ * there are some) written by those who most likely want them, into source->fd,
+ * and set holder. check: use no parity but what its sums say is whole.
  * Collective over the world; one result for all. Errors: CORRUPT with the list
- * of what is missing if too much is lost; CORRUPT and *damaged if what came out
- * is not what the manifest says, as something that is there is damaged; IO,
- * NO_SPACE, NO_MEMORY, those of the collectives. */
+ * of what is missing if too much is lost; CORRUPT and *damaged if something
+ * that is there cannot be read, or what came out is not what the manifest says;
+ * IO, NO_SPACE, NO_MEMORY, those of the collectives. */
 dt_result_t dt_rebuild(struct dt_ckpt *ckpt, struct dt_source *source,
-                       bool *damaged, struct dt_error *err);
+                       bool check, bool *damaged, struct dt_error *err);
 
 #endif

@@ -192,10 +192,10 @@ dt_result_t dt_redundancy_encode(int k, int m, size_t len,
     return rc;
 }
 
-/* The rows that make the lost[n] pieces from those of have[k]: the code's rows
- * times the inverse of what the survivors are of the data. Room: 3 * 255^2. */
-static bool recovery_rows(int k, int m, const int *have, const int *lost, int n,
-                          unsigned char *room, unsigned char *rows)
+/* The code's row for the wanted piece times the inverse of what those in have
+ * are of the data. Room: 3 * 255^2. */
+static bool recovery_row(int k, int m, const int *have, int wanted,
+                         unsigned char *room, unsigned char *row)
 {
     unsigned char *parity = room, *part = room + PIECES_MAX * PIECES_MAX;
     unsigned char *inverse = part + PIECES_MAX * PIECES_MAX;
@@ -206,50 +206,38 @@ static bool recovery_rows(int k, int m, const int *have, const int *lost, int n,
                 have[i] < k ? have[i] == d : parity[(have[i] - k) * k + d];
     if (gf_invert_matrix(part, inverse, k))
         return false;
-    for (int i = 0; i < n; i++)
-        for (int d = 0; d < k; d++) {
-            unsigned char sum = lost[i] < k ? inverse[lost[i] * k + d] : 0;
-            for (int j = 0; lost[i] >= k && j < k; j++)
-                sum ^=
-                    gf_mul(parity[(lost[i] - k) * k + j], inverse[j * k + d]);
-            rows[i * k + d] = sum;
-        }
+    for (int d = 0; d < k; d++) {
+        row[d] = wanted < k ? inverse[wanted * k + d] : 0;
+        for (int j = 0; wanted >= k && j < k; j++)
+            row[d] ^= gf_mul(parity[(wanted - k) * k + j], inverse[j * k + d]);
+    }
     return true;
 }
 
-dt_result_t dt_redundancy_decode(int k, int m, size_t len,
-                                 unsigned char *const *piece, const int *lost,
-                                 int n, struct dt_error *err)
+dt_result_t dt_redundancy_row(int k, int m, const int *have, int wanted,
+                              unsigned char *row, struct dt_error *err)
 {
-    const unsigned char *from[PIECES_MAX];
-    unsigned char *to[PIECES_MAX];
-    int have[PIECES_MAX], found = 0, next = 0;
     dt_result_t rc = check(k, m, err);
-    if (rc != DT_SUCCESS || n == 0)
+    if (rc != DT_SUCCESS)
         return rc;
-    for (int i = 0; n <= m && i < k + m && found < k; i++) {
-        if (next < n && lost[next] == i) {
-            next++;
-            continue;
-        }
-        from[found] = piece[i];
-        have[found++] = i;
-    }
-    if (found < k)
-        return dt_error_set(err, DT_ERR_INVALID_ARG,
-                            "%d of %d + %d pieces are lost: no more than %d "
-                            "can be brought back",
-                            n, k, m, m);
-    for (int i = 0; i < n; i++)
-        to[i] = piece[lost[i]];
-    unsigned char *room = malloc(4 * PIECES_MAX * PIECES_MAX);
+    unsigned char *room = malloc(3 * PIECES_MAX * PIECES_MAX);
     if (!room)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-    unsigned char *rows = room + 3 * PIECES_MAX * PIECES_MAX;
-    if (recovery_rows(k, m, have, lost, n, room, rows))
-        rc = multiply(k, n, len, rows, from, to, err);
-    else
-        rc = dt_error_set(err, DT_ERR_SYSTEM, "the code has no inverse");
+    if (!recovery_row(k, m, have, wanted, room, row))
+        rc = dt_error_set(err, DT_ERR_INVALID_ARG, "the code has no inverse");
     free(room);
     return rc;
+}
+
+void dt_redundancy_add(unsigned char *sum, unsigned char by,
+                       const unsigned char *piece, size_t len)
+{
+    unsigned char table[32];
+    ec_init_tables(1, 1, &by, table);
+    for (size_t at = 0; at < len; at += CALL_MAX) {
+        size_t part = len - at < CALL_MAX ? len - at : CALL_MAX;
+        unsigned char *to = sum + at;
+        ec_encode_data_update((int)part, 1, 1, 0, table,
+                              (unsigned char *)piece + at, &to);
+    }
 }

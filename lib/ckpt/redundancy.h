@@ -60,11 +60,14 @@ dt_result_t dt_redundancy_encode(int k, int m, size_t len,
                                  unsigned char *const *parity,
                                  struct dt_error *err);
 
-/* The pieces 0 .. k-1 are data, k .. k+m-1 parity. lost: which are gone, n <= m
- * of them, rising; their memory is filled from the first k others. INVALID_ARG
- * if n is larger. */
-dt_result_t dt_redundancy_decode(int k, int m, size_t len,
-                                 unsigned char *const *piece, const int *lost,
-                                 int n, struct dt_error *err);
+/* A piece from k others. The pieces 0 .. k-1 are data, k .. k+m-1 parity; have
+ * are k of them, rising, without the wanted one, which is the sum of row[i] *
+ * piece have[i]. INVALID_ARG, NO_MEMORY. */
+dt_result_t dt_redundancy_row(int k, int m, const int *have, int wanted,
+                              unsigned char *row, struct dt_error *err);
+
+/* Each byte of sum is added by * piece. */
+void dt_redundancy_add(unsigned char *sum, unsigned char by,
+                       const unsigned char *piece, size_t len);
 
 #endif

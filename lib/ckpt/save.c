@@ -30,6 +30,15 @@ static void give_up_memory(struct dt_ckpt *ckpt, const struct dt_error *why)
                 why->text);
 }
 
+/* Was there nothing to commit on some rank? The next tier says so, too. */
+static bool is_unready(const struct dt_ckpt *ckpt)
+{
+    for (int r = 0; r < ckpt->size; r++)
+        if (ckpt->votes[r].unready)
+            return true;
+    return false;
+}
+
 static dt_result_t commit_memory(struct dt_ckpt *ckpt, bool *alive,
                                  struct dt_error *err)
 {
@@ -37,7 +46,7 @@ static dt_result_t commit_memory(struct dt_ckpt *ckpt, bool *alive,
     dt_result_t rc = dt_commit(ckpt, DT_TIER_MEMORY, alive, &why);
     if (!*alive)
         return dt_error_set(err, rc, "%s", why.text);
-    if (rc != DT_SUCCESS)
+    if (rc != DT_SUCCESS && !is_unready(ckpt))
         give_up_memory(ckpt, &why);
     return DT_SUCCESS;
 }
@@ -137,7 +146,7 @@ static dt_result_t take_room(struct dt_ckpt *ckpt, size_t size, char **image,
     dt_result_t rc = open_snapshot(ckpt, err);
     if (rc != DT_SUCCESS)
         return rc;
-    if (!saver->memory || !saver->save.behind)
+    if (!saver->memory)
         dt_snapshot_privatize(saver->snapshot);
     rc = dt_snapshot_take(saver->snapshot, size, image, err);
     if (rc == DT_SUCCESS || !dt_snapshot_outlives(saver->snapshot)) {
@@ -150,6 +159,21 @@ static dt_result_t take_room(struct dt_ckpt *ckpt, size_t size, char **image,
     return dt_snapshot_take(saver->snapshot, size, image, err);
 }
 
+/* Without it, copies from GPUs only take longer. */
+static void pin_room(struct dt_ckpt *ckpt)
+{
+    struct dt_saver *saver = ckpt->saver;
+    struct dt_error why = {0};
+    if (saver->unpinned ||
+        dt_snapshot_pin(saver->snapshot, saver->copy, &why) == DT_SUCCESS)
+        return;
+    saver->unpinned = true;
+    if (ckpt->rank == 0)
+        fprintf(stderr,
+                "dt: checkpoints are copied from GPUs more slowly: %s\n",
+                why.text);
+}
+
 /* Copy everything there, as the file that it will be. */
 static dt_result_t copy_shard(struct dt_ckpt *ckpt, struct dt_error *err)
 {
@@ -159,6 +183,8 @@ static dt_result_t copy_shard(struct dt_ckpt *ckpt, struct dt_error *err)
     dt_result_t rc = take_room(ckpt, shard->size, &image, err);
     if (rc != DT_SUCCESS)
         return rc;
+    if (dt_copy_has_gpus(saver->copy))
+        pin_room(ckpt);
     memcpy(image, shard->header, shard->header_len);
     for (size_t i = 0; i < shard->count && rc == DT_SUCCESS; i++) {
         struct dt_shard_slice *slice = &shard->slice[i];
@@ -166,7 +192,8 @@ static dt_result_t copy_shard(struct dt_ckpt *ckpt, struct dt_error *err)
                            slice->piece.bytes, err);
         slice->data = image + slice->offset;
     }
-    dt_result_t end = dt_copy_finish(saver->copy, err);
+    dt_result_t end =
+        dt_copy_finish(saver->copy, rc == DT_SUCCESS ? err : NULL);
     saver->save.image = image;
     return rc == DT_SUCCESS ? end : rc;
 }
@@ -178,7 +205,6 @@ static void prepare(struct dt_ckpt *ckpt, int64_t step, bool behind)
 {
     struct dt_saver *saver = ckpt->saver;
     struct dt_save *save = &saver->save;
-    double begun = dt_need_now();
     ckpt->tag++;
     dt_shard_clear(&save->shard);
     *save = (struct dt_save){.step = step, .behind = behind};
@@ -187,11 +213,15 @@ static void prepare(struct dt_ckpt *ckpt, int64_t step, bool behind)
                                   .step_s = dt_need_step(&ckpt->need),
                                   .left_s = dt_time_left()};
     dt_result_t rc = dt_shard_make(&save->shard, ckpt, &save->mine.err);
-    if (rc == DT_SUCCESS && (behind || !all_on_host(ckpt, &save->shard)))
+    dt_copy_start(saver->copy);
+    bool host = rc == DT_SUCCESS && all_on_host(ckpt, &save->shard);
+    double begun = dt_need_now(); /* what GPUs did until now is the step's */
+    if (rc == DT_SUCCESS && (behind || !host))
         rc = copy_shard(ckpt, &save->mine.err);
     if (rc == DT_SUCCESS && behind && !saver->drain)
         rc = dt_drain_start(&saver->drain, &save->mine.err);
     save->mine.code = rc;
+    save->mine.unready = rc != DT_SUCCESS;
     save->begun = dt_need_now();
     save->mine.copy_s = save->begun - begun;
     saver->pending = true;

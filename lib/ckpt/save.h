@@ -43,6 +43,7 @@ struct dt_saver {
     struct dt_snapshot *snapshot; /* the same */
     int lock;                     /* of the memory tier on this node, or -1 */
     bool memory;                  /* the ranks use it */
+    bool unpinned;                /* snapshot could not be pinned */
     bool agreed;                  /* the ranks know who writes what of ... */
     uint64_t model;               /* ... this */
     struct dt_written written[DT_TIERS];

@@ -16,19 +16,26 @@
 
 #define SLOTS 2
 
+/* Memory that is mapped here. */
+struct room {
+    char *at;
+    size_t len;
+    size_t pinned; /* bytes, from the start, ... */
+    struct dt_copy *pinner;
+};
+
 struct slot {
     char name[64];
     int fd; /* -1: not opened */
-    char *map;
-    size_t room, size; /* mapped; of the file */
+    struct room room;
+    size_t size; /* of the file */
 };
 
 struct dt_snapshot {
     int dirfd; /* of the memory tier, or -1 */
     struct slot slot[SLOTS];
     struct slot *taken; /* NULL: private */
-    char *image;        /* private */
-    size_t room;
+    struct room private;
 };
 
 static dt_result_t failed(struct dt_error *err, const char *what)
@@ -54,14 +61,27 @@ dt_result_t dt_snapshot_open(int dirfd, int rank, struct dt_snapshot **snapshot,
     return DT_SUCCESS;
 }
 
+static void unpin(struct room *room)
+{
+    if (room->pinned > 0)
+        dt_copy_unpin(room->pinner, room->at);
+    room->pinned = 0;
+}
+
+static void unmap(struct room *room)
+{
+    unpin(room);
+    if (room->at)
+        munmap(room->at, room->len);
+    *room = (struct room){0};
+}
+
 static void close_slot(struct slot *slot)
 {
-    if (slot->map)
-        munmap(slot->map, slot->room);
+    unmap(&slot->room);
     if (slot->fd >= 0)
         close(slot->fd);
-    slot->map = NULL;
-    slot->room = slot->size = 0;
+    slot->size = 0;
     slot->fd = -1;
 }
 
@@ -97,12 +117,16 @@ static bool is_free(const struct slot *slot)
     return fstat(slot->fd, &st) == 0 && st.st_nlink == 1;
 }
 
+static size_t whole_pages(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (size + page - 1) / page * page;
+}
+
 static dt_result_t grow_slot(struct slot *slot, size_t size,
                              struct dt_error *err)
 {
-    if (slot->map)
-        munmap(slot->map, slot->room);
-    slot->map = NULL;
+    unmap(&slot->room);
     slot->size = 0;
     int why = posix_fallocate(slot->fd, 0, (off_t)size);
     if (why) {
@@ -115,16 +139,20 @@ static dt_result_t grow_slot(struct slot *slot, size_t size,
                      MAP_SHARED | MAP_POPULATE, slot->fd, 0);
     if (map == MAP_FAILED)
         return failed(err, slot->name);
-    slot->map = map;
-    slot->room = slot->size = size;
+    slot->room = (struct room){.at = map, .len = whole_pages(size)};
+    slot->size = size;
     return DT_SUCCESS;
 }
 
-/* Make the file size bytes long, all of them there. */
+/* Make the file size bytes long, all of them there. The pages that it loses
+ * stay the GPU's as long as they are pinned: it would go on to write there when
+ * the file has others. */
 static dt_result_t fit_slot(struct slot *slot, size_t size,
                             struct dt_error *err)
 {
-    if (size > slot->room) {
+    if (whole_pages(size) != slot->room.pinned)
+        unpin(&slot->room);
+    if (size > slot->room.len) {
         dt_result_t rc = grow_slot(slot, size, err);
         if (rc != DT_SUCCESS)
             return rc;
@@ -167,7 +195,7 @@ static dt_result_t take_slot(struct dt_snapshot *s, size_t size, char **image,
     dt_result_t rc = fit_slot(found, size, err);
     if (rc == DT_SUCCESS) {
         s->taken = found;
-        *image = found->map;
+        *image = found->room.at;
     }
     return rc;
 }
@@ -178,20 +206,16 @@ static dt_result_t take_private(struct dt_snapshot *s, size_t size,
                                 char **image, struct dt_error *err)
 {
     s->taken = NULL;
-    if (size > s->room) {
-        if (s->image)
-            munmap(s->image, s->room);
-        s->image = NULL;
-        s->room = 0;
+    if (size > s->private.len) {
+        unmap(&s->private);
         void *map = mmap(NULL, size, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
         if (map == MAP_FAILED)
             return dt_error_set(err, DT_ERR_NO_MEMORY,
                                 "no memory for a copy of %zu bytes", size);
-        s->image = map;
-        s->room = size;
+        s->private = (struct room){.at = map, .len = size};
     }
-    *image = s->image;
+    *image = s->private.at;
     return DT_SUCCESS;
 }
 
@@ -202,6 +226,21 @@ dt_result_t dt_snapshot_take(struct dt_snapshot *s, size_t size, char **image,
 {
     return s->dirfd < 0 ? take_private(s, size, image, err)
                         : take_slot(s, size, image, err);
+}
+
+dt_result_t dt_snapshot_pin(struct dt_snapshot *s, struct dt_copy *copy,
+                            struct dt_error *err)
+{
+    struct room *room = s->taken ? &s->taken->room : &s->private;
+    size_t len = whole_pages(s->taken ? s->taken->size : room->len);
+    if (room->pinned == len)
+        return DT_SUCCESS;
+    dt_result_t rc = dt_copy_pin(copy, room->at, len, err);
+    if (rc == DT_SUCCESS) {
+        room->pinned = len;
+        room->pinner = copy;
+    }
+    return rc;
 }
 
 dt_result_t dt_snapshot_link(struct dt_snapshot *s, int dirfd, const char *name,
@@ -240,8 +279,7 @@ void dt_snapshot_close(struct dt_snapshot *s)
         return;
     for (int i = 0; i < SLOTS; i++)
         close_slot(&s->slot[i]);
-    if (s->image)
-        munmap(s->image, s->room);
+    unmap(&s->private);
     if (s->dirfd >= 0)
         close(s->dirfd);
     free(s);

@@ -10,7 +10,7 @@
 #ifndef DT_CKPT_SNAPSHOT_H
 #define DT_CKPT_SNAPSHOT_H
 
-#include "base/error.h"
+#include "ckpt/copy.h"
 
 #define DT_SNAPSHOT_SLOTS "slots"
 
@@ -25,6 +25,11 @@ dt_result_t dt_snapshot_open(int dirfd, int rank, struct dt_snapshot **snapshot,
  * call. Errors: NO_SPACE, IO, NO_MEMORY. */
 dt_result_t dt_snapshot_take(struct dt_snapshot *snapshot, size_t size,
                              char **image, struct dt_error *err);
+
+/* Pin what was taken, for copies from the GPUs; it stays so as long as the same
+ * memory is taken again. Those of dt_copy_pin; copy outlives the snapshot. */
+dt_result_t dt_snapshot_pin(struct dt_snapshot *snapshot, struct dt_copy *copy,
+                            struct dt_error *err);
 
 /* Link what was taken into the directory dirfd, as name. Errors: IO, NO_SPACE;
  * UNSUPPORTED for private memory. */

@@ -45,43 +45,31 @@ void dt_team_clear(struct dt_team *team)
     *team = (struct dt_team){0};
 }
 
-bool dt_team_next(const struct dt_team *team, const struct dt_cut *cut,
-                  int piece, size_t *done, struct dt_read *run, int *parity,
-                  int *holder)
-{
-    int member = dt_redundancy_member(&team->group, cut->stripe, piece);
-    int segment =
-        dt_redundancy_segment(&team->group, member, cut->stripe, parity);
-    if (segment < 0) {
-        if (*done == cut->len)
-            return false;
-        run->file = -1;
-        run->offset =
-            (size_t)dt_parity_at(&team->parity, *parity, cut->at + *done);
-        run->len = cut->len - *done;
-        *done = cut->len;
-        *parity = member;
-        *holder = team->keeper[member];
-        return true;
-    }
-    size_t base = (size_t)segment * team->parity.segment + cut->at;
-    size_t at = base + *done;
-    if (!dt_span_next(&team->span[member], &at, base + cut->len, run))
-        return false;
-    *done = at - base;
-    *holder = team->source->holder[run->file];
-    return true;
-}
-
-static bool is_there(const struct dt_team *team, const struct dt_cut *cut,
-                     int piece)
+/* One piece of a stripe, from byte `at` of it: false if it is lost. *len is how
+ * much of it is asked for, and then how much lies in one place. */
+static bool find_piece(const struct dt_team *team, int stripe, size_t at,
+                       struct dt_cut_piece *piece, size_t *len)
 {
     struct dt_read run;
-    size_t done = 0;
-    int parity, holder;
-    while (dt_team_next(team, cut, piece, &done, &run, &parity, &holder))
-        if (holder < 0)
-            return false;
+    int parity;
+    int member = dt_redundancy_member(&team->group, stripe, piece->number);
+    int segment = dt_redundancy_segment(&team->group, member, stripe, &parity);
+    piece->holder = piece->file = -1;
+    if (segment < 0) {
+        piece->node = team->group.first + member;
+        piece->offset = (size_t)dt_parity_at(&team->parity, parity, at);
+        piece->holder = team->keeper[member];
+        return piece->holder >= 0;
+    }
+    at += (size_t)segment * team->parity.segment;
+    if (!dt_span_next(&team->span[member], &at, at + *len, &run))
+        return true; /* zeros, behind the last file of the node */
+    piece->file = run.file;
+    piece->offset = run.offset;
+    piece->holder = team->source->holder[run.file];
+    if (piece->holder < 0)
+        return false;
+    *len = run.len;
     return true;
 }
 
@@ -89,19 +77,27 @@ bool dt_team_cut(const struct dt_team *team, int member, size_t from,
                  size_t end, size_t limit, struct dt_cut *cut)
 {
     const struct dt_redundancy_group *group = &team->group;
-    size_t segment = team->parity.segment;
+    size_t segment = team->parity.segment, at = from % segment;
+    int stripe = dt_redundancy_stripe(group, member, (int)(from / segment));
     int used = 0;
-    cut->at = from % segment;
-    cut->stripe = dt_redundancy_stripe(group, member, (int)(from / segment));
-    cut->wanted = dt_redundancy_piece(group, member, cut->stripe);
+    cut->wanted = dt_redundancy_piece(group, member, stripe);
     cut->len = end - from < limit ? end - from : limit;
-    if (cut->len > segment - cut->at)
-        cut->len = segment - cut->at;
-    cut->n = 0;
-    for (int piece = 0; piece < group->size; piece++)
-        if (!is_there(team, cut, piece))
-            cut->lost[cut->n++] = piece;
-        else if (used < group->k)
-            cut->use[used++] = piece;
+    if (cut->len > segment - at)
+        cut->len = segment - at;
+    for (int i = 0; i < group->size && used < group->k; i++) {
+        cut->use[used].number = i;
+        used += i != cut->wanted &&
+                find_piece(team, stripe, at, &cut->use[used], &cut->len);
+    }
     return used == group->k;
+}
+
+dt_result_t dt_team_row(const struct dt_team *team, const struct dt_cut *cut,
+                        unsigned char *row, struct dt_error *err)
+{
+    int have[255];
+    for (int i = 0; i < team->group.k; i++)
+        have[i] = cut->use[i].number;
+    return dt_redundancy_row(team->group.k, team->group.m, have, cut->wanted,
+                             row, err);
 }

@@ -24,12 +24,15 @@ dt_result_t dt_team_init(struct dt_team *team, const struct dt_source *source,
                          struct dt_error *err);
 void dt_team_clear(struct dt_team *team);
 
-/* A range of one stripe, and how its pieces are to be had. */
+/* A range of one stripe in which each piece lies in one place. */
 struct dt_cut {
-    int stripe, wanted; /* the piece to make */
-    size_t at, len;     /* in each piece */
-    int use[255];       /* k pieces that are there, rising */
-    int lost[255], n;   /* those that are not, rising */
+    int wanted; /* the piece to make */
+    size_t len; /* bytes of each piece */
+    struct dt_cut_piece {
+        int number, holder; /* the rank that has it; -1: it is all zero */
+        int file, node;     /* of that file or, if -1, of that node's parity */
+        size_t offset;      /* and there */
+    } use[255];             /* k of those that are there, rising */
 };
 
 /* The first of the bytes from .. end-1 of the member's files, at most limit of
@@ -37,11 +40,9 @@ struct dt_cut {
 bool dt_team_cut(const struct dt_team *team, int member, size_t from,
                  size_t end, size_t limit, struct dt_cut *cut);
 
-/* Where the bytes *done .. cut->len-1 of a piece begin: holder has run->len of
- * them at run->offset of run->file or, if that is -1, of the parity of the
- * member *parity. *done moves behind them; false: the rest is zero. */
-bool dt_team_next(const struct dt_team *team, const struct dt_cut *cut,
-                  int piece, size_t *done, struct dt_read *run, int *parity,
-                  int *holder);
+/* row[k]: the wanted piece is the sum of row[i] * use[i]. Errors as
+ * dt_redundancy_row. */
+dt_result_t dt_team_row(const struct dt_team *team, const struct dt_cut *cut,
+                        unsigned char *row, struct dt_error *err);
 
 #endif

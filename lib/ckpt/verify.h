@@ -12,4 +12,17 @@
 dt_result_t dt_verify_file(const struct dt_manifest *manifest, int file, int fd,
                            struct dt_error *err);
 
+/* The same of bytes that come one behind the other. */
+struct dt_verify;
+
+/* manifest outlives it. NO_MEMORY. */
+dt_result_t dt_verify_begin(struct dt_verify **verify,
+                            const struct dt_manifest *manifest, int file,
+                            struct dt_error *err);
+void dt_verify_add(struct dt_verify *verify, const void *data, size_t len);
+
+/* After the last: CORRUPT, also if there were too few. */
+dt_result_t dt_verify_end(struct dt_verify *verify, struct dt_error *err);
+void dt_verify_destroy(struct dt_verify *verify);
+
 #endif

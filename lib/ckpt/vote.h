@@ -13,6 +13,7 @@ struct dt_vote {
     int64_t step;
     uint64_t model;      /* fingerprint of the tensors it named */
     uint64_t bytes;      /* of what it will send next */
+    int64_t unready;     /* saving: code is of no tier, but of the copy */
     double copy_s;       /* saving: how long the program was stopped, seconds */
     double step_s;       /* and how long a step takes, 0 unknown */
     double left_s;       /* and dt_time_left() */

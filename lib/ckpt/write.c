@@ -16,7 +16,9 @@
 #include "ckpt/memory.h"
 #include "ckpt/save.h"
 
+#ifndef EARLY            /* tests have less */
 #define EARLY (16 << 20) /* bytes that are worth another thread */
+#endif
 
 static dt_result_t failed(struct dt_error *err, const char *what)
 {

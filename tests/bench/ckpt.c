@@ -37,12 +37,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "dt.h"
 
-enum { TENSORS = 64, WARM = 3, ROUNDS = 7 };
+enum { TENSORS = 64, WARM = 3 };
 #define CHUNK ((size_t)128 << 20)
 #define HUGE  ((size_t)2 << 20)
 
@@ -69,22 +69,6 @@ enum {
     LOST,
     KINDS
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void need(bool fine, const char *what)
-{
-    if (!fine) {
-        fprintf(stderr, "tests/bench/ckpt: %s: %s\n", what,
-                *dt_last_error() ? dt_last_error() : strerror(errno));
-        exit(1);
-    }
-}
 
 static char *map(size_t size, int flags)
 {
@@ -284,20 +268,6 @@ static void measure(struct bench *b, int round, double *took)
     change(b, round);
     took[COPY] = time_copy(b);
     took[DIRECT] = time_direct(b, TENSORS * b->bytes);
-}
-
-static int rising(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(const double *value)
-{
-    double sorted[ROUNDS];
-    memcpy(sorted, value, sizeof(sorted));
-    qsort(sorted, ROUNDS, sizeof(*sorted), rising);
-    return sorted[ROUNDS / 2];
 }
 
 static void print(const char *what, double gib, double took[KINDS][ROUNDS],

@@ -32,14 +32,14 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/env.h"
 #include "boot/fork.h"
+#include "clock.h"
 #include "dt.h"
 
-enum { TENSORS = 32, ROUNDS = 7, RANKS_MAX = 64 };
+enum { TENSORS = 32, RANKS_MAX = 64 };
 #define PATIENCE 300 /* seconds for a job */
 
 enum {
@@ -71,22 +71,6 @@ struct bench {
     struct board *board;
     pid_t pid[RANKS_MAX];
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void need(bool fine, const char *what)
-{
-    if (!fine) {
-        fprintf(stderr, "tests/bench/restore: %s: %s\n", what,
-                *dt_last_error() ? dt_last_error() : strerror(errno));
-        exit(1);
-    }
-}
 
 static void *map(size_t size, int flags, int fd)
 {
@@ -275,20 +259,6 @@ static void measure(struct bench *b, int64_t step, bool last, double *took)
     }
     for (int k = 0; k < PHASES; k++)
         took[k] = at[k] - (k > 0 ? at[k - 1] : begun);
-}
-
-static int rising(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(const double *value)
-{
-    double sorted[ROUNDS];
-    memcpy(sorted, value, sizeof(sorted));
-    qsort(sorted, ROUNDS, sizeof(*sorted), rising);
-    return sorted[ROUNDS / 2];
 }
 
 static void print(const struct bench *b, double took[KINDS][ROUNDS])

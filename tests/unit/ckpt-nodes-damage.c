@@ -91,7 +91,7 @@ static void test_damaged_data(struct disk_job *job)
     const char *path = own_file(job, 2, RANK(2));
     if (unlink(path) || symlink("/etc/passwd", path))
         abort();
-    path = own_file(job, 4, ".rebuild-" RANK(3));
+    path = own_file(job, 3, ".rebuild-" RANK(3));
     if (unlink(path) || symlink("/tmp/planted", path))
         abort();
     if (unlink(own_file(job, 3, RANK(3))))
@@ -234,10 +234,44 @@ static void test_deaf(void)
     disk_job_drop(&job);
 }
 
+/* A rank is lost while it waits for the number lost_wait of its messages. */
+static int lost_wait, lost_rank;
+
+static void lost_load(void *arg)
+{
+    if (dt_rank() == lost_rank)
+        fake_world_lost_at(lost_wait);
+    disk_job_load_rank(arg);
+}
+
+static void test_lost(void)
+{
+    struct disk_job job;
+    bool right = true;
+    int lost = 0, failed;
+    disk_job_save(&job, "rs:2+1", 3, 1, 300000, 9);
+    for (lost_rank = 0; lost_rank < 3; lost_rank++)
+        for (lost_wait = 0, failed = 1; failed && right; lost_wait++) {
+            disk_job_copy(&job, 2);
+            fake_world_run_nodes(3, 3, lost_load, &job);
+            failed = job.rc[lost_rank] == DT_ERR_PROC_FAILED;
+            lost += failed;
+            for (int r = 0; r < 3; r++)
+                right = right && (job.rc[r] == DT_SUCCESS
+                                      ? job.right[r]
+                                      : job.rc[r] == DT_ERR_PROC_FAILED);
+            right = right && disk_job_load(&job, 3, 3) == DT_SUCCESS;
+        }
+    ok(right && lost > 20,
+       "a rank is lost in one of %d waits; the next job starts over", lost);
+    disk_job_drop(&job);
+}
+
 int main(void)
 {
     test_damage();
     test_cut_short();
     test_deaf();
+    test_lost();
     return tap_done();
 }

@@ -125,6 +125,62 @@ static void test_other_jobs(void)
     disk_job_drop(&job);
 }
 
+/* The lost file is made where it is wanted, beside a manifest, and there it is
+ * when it is wanted again. */
+static void test_place(void)
+{
+    static const char name[] = "rank-00001-of-00005.safetensors";
+    struct disk_job job;
+    char dir[300], path[700];
+    bool good = disk_job_save(&job, "rs:3+2", 5, 1, 300000, 999);
+    disk_job_copy(&job, 1u << 1 | 1u << 3);
+    ok(good && disk_job_load(&job, 5, 5) == DT_SUCCESS, "two nodes are lost");
+    disk_job_path(dir, &job, job.set, 1);
+    snprintf(path, sizeof(path), "%s/%s", dir, ckpt_list(dir));
+    path[strlen(path) - 1] = '\0'; /* there is one, and a space behind it */
+    ok(strcmp(ckpt_list(path),
+              "manifest.json rank-00001-of-00005.safetensors ") == 0,
+       "the first one's node has its file and a manifest: %s", ckpt_list(path));
+    for (int n = 0; n < 5; n += 2) {
+        disk_job_path(dir, &job, job.set, n);
+        snprintf(path, sizeof(path), "%s/step-%012d/%s", dir, STEP, name);
+        good = good && access(path, F_OK) != 0;
+    }
+    ok(good, "nobody else has it");
+    disk_job_path(dir, &job, job.set, 0);
+    ckpt_remove_tree(strdup(dir));
+    disk_job_path(dir, &job, job.set, 2);
+    ckpt_remove_tree(strdup(dir));
+    /* parity of one node is left, and four nodes' files are needed of it and
+     * of the three others */
+    ok(disk_job_load(&job, 5, 5) == DT_ERR_CORRUPT, "two more are too many: %s",
+       job.err[0].text);
+    disk_job_drop(&job);
+}
+
+/* More files than are made at a time, by as many ranks and by few. */
+static void test_many(void)
+{
+    struct disk_job job;
+    bool good = disk_job_save(&job, "rs:2+1", 3, 10, 9000, 4999);
+    disk_job_copy(&job, 1u << 1);
+    ok(good && disk_job_load(&job, 30, 3) == DT_SUCCESS,
+       "ten files of a node are lost");
+    disk_job_copy(&job, 1u << 1);
+    ok(good && disk_job_load(&job, 3, 3) == DT_SUCCESS, "one rank has ten");
+    ok(good && load_on(&job, 1u << 1, 4, 2, "20") == DT_SUCCESS,
+       "a node fewer makes what the third one had");
+    disk_job_drop(&job);
+    good = disk_job_save(&job, "rs:3+2", 5, 4, 1000, 9);
+    ok(good && load_on(&job, 1u << 1 | 1u << 4, 7, 5, "01234") == DT_SUCCESS,
+       "four ranks per node, of two lost ones, for seven ranks");
+    disk_job_drop(&job);
+    good = disk_job_save(&job, "xor:4", 4, 2, 700001, 77777);
+    ok(good && load_on(&job, 1u << 2, 8, 4, "3210") == DT_SUCCESS,
+       "chains with two of one node, on other nodes");
+    disk_job_drop(&job);
+}
+
 static void test_again(void)
 {
     struct disk_job job;
@@ -153,6 +209,8 @@ int main(void)
     test_every_loss();
     test_uneven();
     test_other_jobs();
+    test_place();
+    test_many();
     test_again();
     return tap_done();
 }

@@ -22,7 +22,7 @@
 #define EVENTS  4096
 #define ENTRIES 1024
 #define PENDING 256
-#define ROOTS   4
+#define ROOTS   5
 #define NAME    112
 
 struct blob {
@@ -472,6 +472,12 @@ static void put_directory(int dirfd, int node, int way)
         put_directory(fd, entry->node, way);
         close(fd);
     }
+}
+
+bool disk_syncs(int at)
+{
+    int i = model.ninitial + at;
+    return i == model.nevents || model.event[i].kind == SYNC;
 }
 
 void disk_restore(int at, int state)

@@ -26,6 +26,9 @@ int disk_now(void);
  * The last of them is that without a power cut: all that was done. */
 int disk_states(int at);
 
+/* Is event number at a sync, or the end? There are most states then. */
+bool disk_syncs(int at);
+
 /* Bring the directories into that state. */
 void disk_restore(int at, int state);
 

@@ -84,7 +84,7 @@ static void find_parity(struct repair *r, struct dt_team *team)
         for (int h = 0; h < r->homes->n && file->fd < 0; h++)
             if (r->homes->home[h].fd >= 0) {
                 file->home = h;
-                file->fd = dt_parity_open(r->homes->home[h].fd, &want);
+                file->fd = dt_parity_open(r->homes->home[h].fd, &want, true);
             }
         team->keeper[i] = file->fd < 0 ? -1 : file->home;
     }
@@ -92,62 +92,47 @@ static void find_parity(struct repair *r, struct dt_team *team)
 
 /* ---- bringing back ---- */
 
-static dt_result_t read_run(const struct repair *r, const struct dt_team *team,
-                            const struct dt_read *run, int parity, int holder,
-                            unsigned char *to, struct dt_error *err)
+static dt_result_t read_piece(const struct repair *r,
+                              const struct dt_cut_piece *piece,
+                              unsigned char *to, size_t len,
+                              struct dt_error *err)
 {
+    const struct home *home = &r->homes->home[piece->holder];
     const char *name = "parity";
     size_t size;
     int fd = -1;
-    if (run->file < 0) {
-        fd = r->parity[team->group.first + parity].fd;
+    if (piece->file < 0) {
+        fd = r->parity[piece->node].fd;
     } else {
-        name = r->source.manifest.file[run->file].name;
-        fd = dt_file_open(r->homes->home[holder].fd, name, &size);
+        name = r->source.manifest.file[piece->file].name;
+        fd = dt_file_open(home->fd, name, &size);
     }
     dt_result_t rc = DT_SUCCESS;
     if (fd < 0 ||
-        dt_file_read(fd, to, run->len, (off_t)run->offset) != (ssize_t)run->len)
+        dt_file_read(fd, to, len, (off_t)piece->offset) != (ssize_t)len)
         rc = dt_error_set(err, DT_ERR_IO, "%s/%s: cannot be read any more",
-                          r->homes->home[holder].place.path, name);
-    if (run->file >= 0 && fd >= 0)
+                          home->place.path, name);
+    if (piece->file >= 0 && fd >= 0)
         close(fd);
     return rc;
 }
 
-static dt_result_t read_piece(const struct repair *r,
-                              const struct dt_team *team,
-                              const struct dt_cut *cut, int piece,
-                              unsigned char *to, struct dt_error *err)
-{
-    struct dt_read run;
-    size_t done = 0;
-    int parity, holder;
-    dt_result_t rc = DT_SUCCESS;
-    memset(to, 0, cut->len);
-    while (rc == DT_SUCCESS &&
-           dt_team_next(team, cut, piece, &done, &run, &parity, &holder))
-        rc =
-            read_run(r, team, &run, parity, holder, to + (done - run.len), err);
-    return rc;
-}
-
-/* The bytes of one cut, at *piece. */
+/* The bytes of one cut, at r->memory; behind them there is room for a piece. */
 static dt_result_t make_cut(const struct repair *r, const struct dt_team *team,
-                            const struct dt_cut *cut,
-                            const unsigned char **bytes, struct dt_error *err)
+                            const struct dt_cut *cut, struct dt_error *err)
 {
-    const struct dt_redundancy_group *group = &team->group;
-    unsigned char *piece[255];
+    unsigned char row[255], *piece = r->memory + BLOCK;
     dt_result_t rc = interrupt_check(err);
-    for (int i = 0; i < group->size; i++)
-        piece[i] = r->memory + (size_t)i * BLOCK;
-    for (int i = 0; i < group->k && rc == DT_SUCCESS; i++)
-        rc = read_piece(r, team, cut, cut->use[i], piece[cut->use[i]], err);
     if (rc == DT_SUCCESS)
-        rc = dt_redundancy_decode(group->k, group->m, cut->len, piece,
-                                  cut->lost, cut->n, err);
-    *bytes = piece[cut->wanted];
+        rc = dt_team_row(team, cut, row, err);
+    memset(r->memory, 0, cut->len);
+    for (int i = 0; i < team->group.k && rc == DT_SUCCESS; i++) {
+        if (cut->use[i].holder < 0)
+            continue;
+        rc = read_piece(r, &cut->use[i], piece, cut->len, err);
+        if (rc == DT_SUCCESS)
+            dt_redundancy_add(r->memory, row[i], piece, cut->len);
+    }
     return rc;
 }
 
@@ -175,11 +160,10 @@ static dt_result_t make_file(const struct repair *r, const struct dt_team *team,
     dt_result_t rc = DT_SUCCESS;
     while (from < end && rc == DT_SUCCESS) {
         struct dt_cut cut;
-        const unsigned char *bytes;
         if (!dt_team_cut(team, member, from, end, BLOCK, &cut))
             return too_much(r, f, err);
-        rc = make_cut(r, team, &cut, &bytes, err);
-        if (rc == DT_SUCCESS && dt_file_write(fd, bytes, cut.len))
+        rc = make_cut(r, team, &cut, err);
+        if (rc == DT_SUCCESS && dt_file_write(fd, r->memory, cut.len))
             rc = failed(err, file->name);
         from += cut.len;
         progress_add(cut.len);
@@ -224,7 +208,7 @@ static dt_result_t bring_back_all(struct repair *r, struct dt_error *err)
                           "step %" PRId64 " was saved without redundancy, and "
                           "%zu of its files are lost or damaged",
                           m->step, r->lost);
-    r->memory = rc == DT_SUCCESS ? malloc(255 * BLOCK) : NULL;
+    r->memory = rc == DT_SUCCESS ? malloc(2 * BLOCK) : NULL;
     if (rc == DT_SUCCESS && !r->memory)
         rc = no_memory(err);
     progress_start("bring back", r->lost_bytes);

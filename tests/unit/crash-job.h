@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* crash-job.h - a training that saves again and again and is cut short: what
+ * has not changed is linked from the checkpoint before, into the memory of its
+ * nodes, their disks and a shared directory. */
+#ifndef CRASH_JOB_H
+#define CRASH_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dt.h"
+#include "faulty-calls.h"
+
+#define CRASH_VERSIONS 3 /* are saved; the next run saves one more */
+#define CRASH_NODES    4 /* at most, and as many ranks */
+
+struct crash_plan {
+    const char *what;
+    int size, nodes;
+    bool async, no_exchange, no_link;
+    const char *redundancy; /* not NULL: directories of the nodes' own */
+    int bears;              /* so many lost nodes */
+    int stride; /* not each call is killed at: the nodes do all the same */
+};
+
+struct crash_run {
+    const struct crash_plan *plan;
+    int first, last; /* versions to save */
+    /* what is known at each moment, also after the process is dead */
+    volatile int begun, ended;
+    int begun_at[CRASH_VERSIONS + 2], ended_at[CRASH_VERSIONS + 2]; /* events */
+    dt_result_t rc;           /* of loading, or of the last save */
+    int64_t got[CRASH_NODES]; /* version that was loaded, per rank */
+    int64_t step;
+    char text[512];
+};
+
+/* Before all else. What it returns stays, for children, too. */
+struct crash_run *crash_setup(void);
+
+/* Empty directories, and their end. */
+void crash_begin(const struct crash_plan *plan);
+void crash_end(void);
+
+/* disk_begin of them. */
+void crash_record(void);
+
+/* Save all versions. */
+void crash_save(void);
+
+/* What loads is whole, and from..to. 0 is none. */
+bool crash_loads(int from, int to, int *version);
+
+/* The same, or it is said what is missing. */
+bool crash_refuses(int from, int to);
+
+/* The next run saves and leaves nothing else behind. */
+bool crash_goes_on(void);
+
+/* How many nodes have something on disk that is being written. */
+int crash_unfinished(void);
+
+/* The nodes' memory is empty; the disks of those in nodes, a bit each, and the
+ * directory that all see. */
+void crash_forget_memory(void);
+void crash_lose(unsigned nodes);
+
+/* So many nodes, in another way for each i up to some. */
+unsigned crash_choose(int count, int i);
+
+/* Has this been asked for the first time of directories as they are now? And
+ * how often so since crash_begin. */
+bool crash_is_new(int from, int to, bool last);
+int crash_count_new(void);
+
+#endif
