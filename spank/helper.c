@@ -62,8 +62,12 @@ static void child(const struct dt_helper *how)
     char *const env[] = {(char *)"PATH=/usr/bin:/bin", (char *)"HOME=/",
                          (char *)"LC_ALL=C", NULL};
     const struct rlimit no_core = {0, 0};
-    sigset_t none;
-    sigemptyset(&none);
+    sigset_t held;
+    sigemptyset(&held);
+    if (how->holds) {
+        sigaddset(&held, SIGTERM);
+        sigaddset(&held, SIGHUP);
+    }
     setpgid(0, 0);
     setrlimit(RLIMIT_CORE, &no_core);
     if (how->cgroup && write(how->cgroup, "0", 1) != 1)
@@ -72,7 +76,7 @@ static void child(const struct dt_helper *how)
         _exit(CANNOT_RUN);
     for (int signal_number = 1; signal_number < NSIG; signal_number++)
         signal(signal_number, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    sigprocmask(SIG_SETMASK, &held, NULL);
     if (chdir("/") != 0 || !become(&how->user))
         _exit(CANNOT_RUN);
     execve(how->argv[0], how->argv, how->env ? how->env : env);
@@ -87,9 +91,13 @@ dt_result_t dt_helper_start(const struct dt_helper *how, pid_t *pid,
     if (access(how->argv[0], X_OK) != 0)
         return dt_error_set(err, DT_ERR_NOT_FOUND, "%s: %s", how->argv[0],
                             strerror(errno));
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t started = fork();
     if (started == 0)
         child(how);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (started < 0)
         return dt_error_set(err, DT_ERR_SYSTEM, "%s cannot be run: %s",
                             how->argv[0], strerror(errno));

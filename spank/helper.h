@@ -5,6 +5,7 @@
 #ifndef DT_SPANK_HELPER_H
 #define DT_SPANK_HELPER_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -26,6 +27,8 @@ struct dt_helper {
                         * others. None may be one of 0, 1, 2 here */
     int cgroup;        /* a cgroup.procs, open, of which it is to be; 0: none */
     char *const *env;  /* its environment; NULL: one of its own */
+    bool holds;        /* SIGTERM and SIGHUP, which Slurm may send before it is
+                        * ready, wait until it unblocks them */
     struct dt_helper_user user; /* only root's processes become another */
 };
 

@@ -139,7 +139,7 @@ void dt_requeue_batch_init(spank_t spank, const struct spank_dt *dt)
     print_restarts(spank, restarts);
     print_caps(option, caps);
     make_environment(spank, &env);
-    const struct dt_helper how = {.argv = argv, .env = env.list};
+    const struct dt_helper how = {.argv = argv, .env = env.list, .holds = true};
     if (dt_tool_run(&how, START_MS, STDERR_FILENO, NULL, 0) == EXIT_NEVER)
         _exit(EXIT_NEVER);
 }
@@ -174,9 +174,15 @@ static void batch_exit(spank_t spank, const struct spank_dt *dt, int status)
                           note,
                           (char *)(*mode == 'a' ? "1" : "0"),
                           NULL};
-    const struct dt_helper how = {.argv = argv, .env = env.list, .user = user};
+    const struct dt_helper how = {
+        .argv = argv, .env = env.list, .holds = true, .user = user};
     /* standard error is the job's log */
-    dt_tool_run(&how, END_MS, STDERR_FILENO, NULL, 0);
+    int rc = dt_tool_run(&how, END_MS, STDERR_FILENO, NULL, 0);
+    if (rc != 0 && rc != 1)
+        fprintf(stderr,
+                "dt: note: dt-requeue could not do its work: if the job is not "
+                "in the queue now, `scontrol requeue %s` brings it back\n",
+                job);
 }
 
 /* ---- the notice ---- */
@@ -207,7 +213,7 @@ static dt_result_t start_watch(spank_t spank, struct spank_dt *dt, pid_t leader,
     char *const argv[] = {(char *)DT_REQUEUE_PROGRAM, (char *)"_watch", number,
                           NULL};
     char *const env[] = {notice, end, (char *)"LC_ALL=C", NULL};
-    struct dt_helper how = {.argv = argv, .env = env};
+    struct dt_helper how = {.argv = argv, .env = env, .holds = true};
     snprintf(number, sizeof(number), "%d",
              dt->option[DT_OPTION_NOTICE_SIGNAL].policy);
     snprintf(notice, sizeof(notice), DT_ENV_NOTICE "=%s", dt->notice);

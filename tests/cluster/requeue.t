@@ -89,7 +89,13 @@ cat >"$cluster_share/signalled" <<'END_SIGNALLED'
 #SBATCH --dt-notice-signal=USR1
 [ -n "${SLURM_RESTART_COUNT-}" ] || srun ./hears "$1"
 END_SIGNALLED
-chmod 755 "$cluster_share"/[achrsw]*
+# kill/scontrol: ends who runs it.
+mkdir "$cluster_share/kill"
+cat >"$cluster_share/kill/scontrol" <<'END_KILL'
+#!/bin/sh
+kill -KILL "$PPID"
+END_KILL
+chmod 755 "$cluster_share"/[achrsw]* "$cluster_share/kill/scontrol"
 
 submit() # NAME SBATCH-ARG... SCRIPT ARG...: its log is out/NAME
 {
@@ -140,6 +146,8 @@ echo "run ${SLURM_RESTART_COUNT:-0}"
 [ -n "$SLURM_RESTART_COUNT" ] || exit 75
 END_HEADER
 header=$(submit header header)
+killed=$(submit killed --dt-requeue \
+    --export="ALL,PATH=$cluster_share/kill:$PATH" codes 75)
 # shellcheck disable=SC2016 # for the job
 array=$(submit 'array-%a' --dt-requeue --array=1-3%3 --wrap \
     'echo "run ${SLURM_RESTART_COUNT:-0}"
@@ -153,7 +161,8 @@ variables=$(submit variables --wrap \
         --export=ALL,MLFLOW_RUN_NAME=mine env
     srun --dt-ckpt=a/b --export=NONE /usr/bin/env' -t 10)
 wait_for 25 ended "$asked" "$capped" "$failed" "$error" "$never" "$plain" \
-    "$task" "$refused" "$truncated" "$header" "$after" "$variables"
+    "$task" "$refused" "$truncated" "$header" "$killed" "$after" \
+    "$variables"
 
 is 'exit code 75: again, as often as it asks' "$(lines asked)" \
 'run 0 ends with 75
@@ -186,6 +195,10 @@ is '#SBATCH --dt-requeue, and the log is kept' "$(lines header)" \
 'run 0
 dt: requeued (1 of 1): the program asked for it
 run 1'
+is 'dt-requeue was killed: the log says so' "$(lines killed)" \
+"run 0 ends with 75
+dt: note: dt-requeue could not do its work: if the job is not in the queue \
+now, \`scontrol requeue $killed\` brings it back"
 is "the user's comment stays, with the counts" \
     "$(sb squeue -h -t all -j "$header" -o %k)" \
     'mine dt-requeue:asked=1'
@@ -391,8 +404,11 @@ is 'preempted: signalled' "$(heard pushed)" "$leaders"
 is 'SLURM_DT_NOTICE_SIGNAL: signalled before the time is over' \
     "$(heard in-time)" "$leaders"
 wait_for 30 ended "$by_hand" "$pushed"
-is 'nobody is left who would signal' \
-    "$(sb pgrep -f 'dt-requeue [_]watch')" ''
+# shellcheck disable=SC2016 # for the inner shell
+is 'nobody is left who would signal' "$(sb sh -c '
+    for pid in $(pgrep -f "dt-requeue [_]watch"); do
+        ! grep -q "dt-notice.$1" "/proc/$pid/environ" || echo "$pid"
+    done' sh "$cluster")" ''
 
 # ---- bad values
 
@@ -434,6 +450,9 @@ with_freezer() # COMMAND ARG...: with the host's at /mnt, and nobody else sees i
 by_cgroup()
 {
     local path=$PATH
+    # the hierarchy is the machine's: one test at a time
+    exec 9</sys/fs/cgroup
+    flock -w $((30 * patience)) 9
     dts down --dir "$cluster_dir" >/dev/null 2>&1
     echo ProctrackType=proctrack/cgroup >"$cluster_share/conf"
     PATH=$cluster_share/bin:$PATH
@@ -454,6 +473,7 @@ by_cgroup()
     # Slurm leaves its directories
     with_freezer find /mnt/slurm_n0 /mnt/slurm_n1 -depth -type d \
         -exec rmdir {} \; 2>/dev/null
+    exec 9<&-
 }
 if [ "$EUID" -eq 0 ] && with_freezer true 2>/dev/null; then
     by_cgroup
@@ -461,4 +481,9 @@ else
     ok "Slurm's SIGTERM, by cgroup # SKIP no cgroup v1 to mount" true
 fi
 
+if [ "$tap_failed" -ne 0 ]; then
+    for log in "$out"/*; do # without environments
+        tap_show "log of ${log##*/}" "$(grep -Ev '^[A-Za-z_0-9]+=' "$log")"
+    done
+fi
 done_testing

@@ -110,8 +110,10 @@ static struct dt_watch start_watch(int number)
     char text[16], file[64];
     char *const argv[] = {program, (char *)"_watch", text, NULL};
     char *const env[] = {file, NULL};
-    const struct dt_helper how = {
-        .argv = argv, .env = env, .user = {getuid(), getgid(), NULL, 0}};
+    const struct dt_helper how = {.argv = argv,
+                                  .env = env,
+                                  .holds = true,
+                                  .user = {getuid(), getgid(), NULL, 0}};
     snprintf(text, sizeof(text), "%d", number);
     snprintf(file, sizeof(file), "DT_NOTICE=%s", notice);
     give_notice("");
@@ -193,7 +195,7 @@ static void by_file(void)
     end_leader(&two);
 }
 
-static void by_slurm(void)
+static void by_slurm(bool early)
 {
     struct dt_watch watch = start_watch(SIGUSR1);
     const struct leader one = start_leader(), gone = start_leader();
@@ -201,9 +203,11 @@ static void by_slurm(void)
     dt_watch_add(&watch, one.pid, NULL);
     dt_watch_add(&watch, gone.pid, NULL);
     end_leader(&gone);
-    await_ready(&watch);
+    if (!early)
+        await_ready(&watch);
     kill(watch.pid, SIGTERM);
-    ok(says("U"), "Slurm's SIGTERM: who is left is told");
+    ok(says("U"), "Slurm's SIGTERM%s: who is left is told",
+       early ? ", before it is ready" : "");
     end_watch(&watch);
     end_leader(&one);
 }
@@ -221,6 +225,35 @@ static void by_the_same(void)
     ok(says("T"), "but any other notice brings it");
     end_watch(&watch);
     end_leader(&one);
+}
+
+/* The job may be told to leave just as its script ends: not even the first
+ * moments of the program that is to requeue it may end by that. */
+static void ended(void)
+{
+    char *const argv[] = {program,
+                          (char *)"_ended",
+                          (char *)"1",
+                          (char *)"0",
+                          (char *)"0",
+                          (char *)"-",
+                          (char *)"/nonexistent",
+                          (char *)"0",
+                          NULL};
+    const struct dt_helper how = {
+        .argv = argv, .holds = true, .user = {getuid(), getgid(), NULL, 0}};
+    int status = -1, good = 0;
+    pid_t pid;
+    for (int i = 0; i < 20; i++) {
+        if (dt_helper_start(&how, &pid, NULL) != DT_SUCCESS)
+            break;
+        nanosleep(&(struct timespec){0, i * 200000L}, NULL);
+        kill(pid, SIGTERM);
+        kill(pid, SIGHUP);
+        good += dt_helper_await(pid, LONG_MS, &status) && status == 0;
+    }
+    if (!ok(good == 20, "Slurm's signals do not end what requeues a job"))
+        diag("%d of 20, the last status %d", good, status);
 }
 
 static void none(void)
@@ -249,8 +282,10 @@ int main(void)
         return skip_all("no file in /tmp, or no pipe");
     close(fd);
     by_file();
-    by_slurm();
+    by_slurm(false);
+    by_slurm(true);
     by_the_same();
+    ended();
     none();
     unlink(notice);
     return tap_done();

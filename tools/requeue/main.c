@@ -63,11 +63,26 @@ static const struct {
     const char *word;
     int args;
     int (*run)(char *const argv[]);
-} words[] = {{"_started", 3, requeue_started},
-             {"_ended", 6, requeue_ended},
-             {"_notify", 4, requeue_notify},
-             {"_watch", 1, requeue_watch},
-             {"_end", 1, requeue_end}};
+    bool hears; /* what Slurm sends */
+} words[] = {{"_started", 3, requeue_started, false},
+             {"_ended", 6, requeue_ended, false},
+             {"_notify", 4, requeue_notify, false},
+             {"_watch", 1, requeue_watch, true},
+             {"_end", 1, requeue_end, false}};
+
+/* Slurm ends all of the job, us as well, before we are done. The plugin has
+ * held its signals back until here. */
+static void ignore_signals(void)
+{
+    sigset_t held;
+    sigemptyset(&held);
+    sigaddset(&held, SIGTERM);
+    sigaddset(&held, SIGHUP);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    sigprocmask(SIG_UNBLOCK, &held, NULL);
+}
 
 static int parse(int argc, char *argv[], struct by_hand *hand)
 {
@@ -109,10 +124,8 @@ int main(int argc, char *argv[])
     char own[64];
     for (size_t i = 0; argc > 1 && i < sizeof(words) / sizeof(words[0]); i++)
         if (!strcmp(argv[1], words[i].word) && argc == 2 + words[i].args) {
-            /* Slurm ends all of the job, us as well, before we are done */
-            signal(SIGTERM, SIG_IGN);
-            signal(SIGHUP, SIG_IGN);
-            signal(SIGPIPE, SIG_IGN);
+            if (!words[i].hears)
+                ignore_signals();
             return words[i].run(argv + 2);
         }
     int rc = parse(argc, argv, &hand);

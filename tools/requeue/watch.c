@@ -75,19 +75,21 @@ static void tell(struct leaders *leaders, int number)
     leaders->n = 0;
 }
 
-/* One that comes while this is settled waits until it is. */
+/* One that came before this is settled, or comes meanwhile, waits until it is.
+ */
 static void settle_signals(int number)
 {
-    sigset_t all, before;
+    sigset_t all, none;
     sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &all, NULL);
     for (int any = 1; any <= SIGRTMAX; any++)
         if (any != SIGTERM)
             signal(any, SIG_IGN);
     /* if that is the one, the leaders have Slurm's already */
     signal(SIGTERM, number == SIGTERM ? SIG_IGN : SIG_DFL);
     dt_notice_arm();
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 int requeue_watch(char *const argv[])
