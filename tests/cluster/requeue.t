@@ -118,6 +118,10 @@ ended() # JOB...: none is in the queue
         left=$(sb squeue -h -j "$job" 2>/dev/null) && [ -z "$left" ] || return 1
     done
 }
+left() # NODE JOB: nothing of it runs there
+{
+    ! compgen -G "$cluster_dir/spool/$1/$1_$2.*" >/dev/null
+}
 counted() # JOB: that a node failed
 {
     [[ $(field "$1" Comment) == *nodefail=1* ]]
@@ -297,11 +301,12 @@ is 'and held' "$(field "$held" Priority)" 0
 sb scontrol release "$held"
 sb scancel "$deaf" "$stubborn"
 # else a node back too early gets a job that it is still killing, and drains
-wait_for 20 counted "$lost" && wait_for 20 counted "$lost_never"
-sleep 1
+wait_for 20 counted "$lost" && wait_for 20 counted "$lost_never" &&
+    wait_for 20 left n3 "$lost" && wait_for 20 left n3 "$lost_never"
 sb scontrol update NodeName=n3 State=resume 2>/dev/null
 wait_for 60 ended "$preempted" "$once" "$stays" "$timeout" "$cancelled" "$lost" \
-    "$lost_never" "$told" "$held" "$now"
+    "$lost_never" "$told" "$held" "$now" ||
+    tap_show 'not ended' "$(sb squeue -l; sb sinfo -lR; sb scontrol show job)"
 
 is 'preempted' "$(lines preempted)" \
 'run 0 on n0
@@ -350,8 +355,8 @@ $'run 2 ends with 0\ndt-requeue:asked=1,hand=1'
 twice=$(submit twice --dt-requeue -w n2,n4 -N2 --comment \
     'dt-requeue:nodefail=1,bad=n0*2,bad=n1*1' codes 75 0)
 middle=$(submit middle --dt-requeue --wrap \
-    "echo run; touch $out/up; while [ -e $out/up ]; do sleep 0.1; done
-    [ \"\$SLURM_RESTART_COUNT\" ] || exit 75")
+    "echo run; [ ! \"\$SLURM_RESTART_COUNT\" ] || exit 0
+    touch $out/up; while [ -e $out/up ]; do sleep 0.1; done; exit 75")
 wait_for 15 test -e "$out/up"
 wait_for 15 has twice requeued
 is 'a node that failed twice is left out' "$(field "$twice" ExcNodeList)" n0
@@ -363,7 +368,6 @@ rm "$out/up"
 sleep 2 # the script has ended, and nobody hears of it
 sb slurmctld >/dev/null 2>&1
 wait_for 30 has middle '^run' 2
-rm -f "$out/up"
 is 'slurmctld restarts in the middle: nothing is lost' "$(lines middle)" \
 'run
 dt: requeued (1 of 100): the program asked for it
