@@ -75,4 +75,16 @@ static inline double dt_heads_cost(const struct dt_plan *plan)
            (double)plan->layout->size * tune->task;
 }
 
+/* The same by a message for each rank; messages of many come one by one. */
+static inline double dt_heads_cost_direct(const struct dt_plan *plan)
+{
+    const struct dt_tune *tune = plan->tune;
+    const struct dt_heads heads = dt_heads(plan);
+    double ranks = (double)plan->layout->size;
+    double far = ranks - ranks / (double)heads.n;
+    return tune->node_latency + (heads.n > 1 ? tune->net_latency : 0) +
+           far * (tune->net_latency / 4 + 2 * tune->task) +
+           ranks * (double)heads.block * tune->net_byte;
+}
+
 #endif

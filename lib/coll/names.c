@@ -3,6 +3,19 @@
 /* names.c - the words for messages. */
 #include "coll/names.h"
 
+static const char *const colls[] = {
+    [DT_COLL_ALLREDUCE] = "allreduce",
+    [DT_COLL_REDUCE] = "reduce",
+    [DT_COLL_BCAST] = "bcast",
+    [DT_COLL_ALLGATHER] = "allgather",
+    [DT_COLL_REDUCE_SCATTER] = "reduce_scatter",
+    [DT_COLL_ALLTOALL] = "alltoall",
+    [DT_COLL_GATHER] = "gather",
+    [DT_COLL_SCATTER] = "scatter",
+    [DT_COLL_SEND] = "send",
+    [DT_COLL_RECV] = "recv",
+};
+
 static const char *const dtypes[] = {
     [DT_DTYPE_I8] = "i8",         [DT_DTYPE_U8] = "u8",
     [DT_DTYPE_I32] = "i32",       [DT_DTYPE_I64] = "i64",
@@ -15,6 +28,12 @@ static const char *const ops[] = {
     [DT_OP_SUM] = "sum", [DT_OP_MIN] = "min",   [DT_OP_MAX] = "max",
     [DT_OP_AVG] = "avg", [DT_OP_PROD] = "prod",
 };
+
+const char *dt_name_coll(enum dt_coll coll)
+{
+    size_t i = (size_t)coll;
+    return i < sizeof(colls) / sizeof(colls[0]) ? colls[i] : NULL;
+}
 
 const char *dt_name_dtype(dt_dtype_t dtype)
 {

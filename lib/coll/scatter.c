@@ -161,21 +161,8 @@ static void build_direct(const struct dt_plan *plan)
     hand_out_root(plan, &heads);
 }
 
-/* ---- costs ---- */
-
-static double cost_direct(const struct dt_plan *plan)
-{
-    const struct dt_tune *tune = plan->tune;
-    const struct dt_heads heads = dt_heads(plan);
-    double ranks = (double)plan->layout->size;
-    double far = ranks - ranks / (double)heads.n;
-    return tune->node_latency + (heads.n > 1 ? tune->net_latency : 0) +
-           far * (tune->net_latency / 4 + 2 * tune->task) +
-           ranks * (double)heads.block * tune->net_byte;
-}
-
 const struct dt_algorithm dt_scatter_table[] = {
     {"tree", dt_heads_cost, build_tree},
-    {"direct", cost_direct, build_direct},
+    {"direct", dt_heads_cost_direct, build_direct},
     {NULL, NULL, NULL},
 };

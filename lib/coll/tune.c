@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "coll/names.h"
 
 #define FILE_MAX   ((size_t)1 << 16)
 #define LINE_CHARS 200
@@ -54,16 +55,6 @@ static const char *const ways[DT_TUNE_WAYS] = {[DT_TUNE_IPC] = "ipc",
                                                    "multicast"};
 static const char *const scopes[DT_TUNE_SCOPES] = {
     [DT_TUNE_NODE] = "node", [DT_TUNE_NET] = "net"};
-static const char *const colls[DT_TUNE_COLLS] = {
-    [DT_COLL_ALLREDUCE] = "allreduce",
-    [DT_COLL_REDUCE] = "reduce",
-    [DT_COLL_BCAST] = "bcast",
-    [DT_COLL_ALLGATHER] = "allgather",
-    [DT_COLL_REDUCE_SCATTER] = "reduce_scatter",
-    [DT_COLL_ALLTOALL] = "alltoall",
-    [DT_COLL_GATHER] = "gather",
-    [DT_COLL_SCATTER] = "scatter",
-};
 #define NRULES ((size_t)DT_TUNE_SCOPES * DT_TUNE_COLLS)
 
 /* Where a reader is, for its errors. */
@@ -167,7 +158,7 @@ static struct dt_tune_rule *rule(struct dt_tune *tune, size_t i)
 static void rule_name(size_t i, char name[32])
 {
     snprintf(name, 32, "gpu_%s_%s", scopes[i / DT_TUNE_COLLS],
-             colls[i % DT_TUNE_COLLS]);
+             dt_name_coll((enum dt_coll)(i % DT_TUNE_COLLS)));
 }
 
 /* "4096", "64K", "16M", "1G" */

@@ -80,14 +80,16 @@ static dt_result_t retain(struct dt_cuda *cuda, int device,
                                 device);
 }
 
-dt_result_t dt_cuda_enter(struct dt_cuda *cuda, int device,
+dt_result_t dt_cuda_enter(struct dt_gpu *gpu, int device,
                           struct dt_cuda_scope *scope, struct dt_error *err)
 {
+    struct dt_cuda *cuda = dt_cuda_of(gpu);
     dt_result_t rc = check_device(cuda, device, err);
     if (!rc)
         rc = retain(cuda, device, err);
     if (rc)
         return rc;
+    scope->driver = &cuda->driver;
     scope->device = &cuda->device[device];
     scope->capture_mode = DT_CU_CAPTURE_RELAXED;
     int code = cuda->driver.cuCtxPushCurrent_v2(scope->device->context);
@@ -98,11 +100,11 @@ dt_result_t dt_cuda_enter(struct dt_cuda *cuda, int device,
     return DT_SUCCESS;
 }
 
-void dt_cuda_leave(struct dt_cuda *cuda, struct dt_cuda_scope *scope)
+void dt_cuda_leave(struct dt_cuda_scope *scope)
 {
     struct dt_cu_context *context;
-    cuda->driver.cuThreadExchangeStreamCaptureMode(&scope->capture_mode);
-    cuda->driver.cuCtxPopCurrent_v2(&context);
+    scope->driver->cuThreadExchangeStreamCaptureMode(&scope->capture_mode);
+    scope->driver->cuCtxPopCurrent_v2(&context);
 }
 
 static dt_result_t devices(struct dt_gpu *gpu, int *count, struct dt_error *err)
@@ -135,7 +137,7 @@ static dt_result_t enter(struct dt_gpu *gpu, int device,
                          struct dt_gpu_scope *scope, struct dt_error *err)
 {
     struct dt_cuda_scope own;
-    dt_result_t rc = dt_cuda_enter(dt_cuda_of(gpu), device, &own, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &own, err);
     if (!rc)
         scope->capture_mode = own.capture_mode;
     return rc;
@@ -143,8 +145,9 @@ static dt_result_t enter(struct dt_gpu *gpu, int device,
 
 static void leave(struct dt_gpu *gpu, struct dt_gpu_scope *scope)
 {
-    struct dt_cuda_scope own = {.capture_mode = scope->capture_mode};
-    dt_cuda_leave(dt_cuda_of(gpu), &own);
+    struct dt_cuda_scope own = {.driver = &dt_cuda_of(gpu)->driver,
+                                .capture_mode = scope->capture_mode};
+    dt_cuda_leave(&own);
 }
 
 /* ---- what was given out ---- */
@@ -155,7 +158,7 @@ static int give_back(struct dt_cuda *cuda, const struct dt_cuda_thing *thing)
     const struct dt_cuda_driver *driver = &cuda->driver;
     struct dt_cuda_scope scope;
     int code = DT_CU_INVALID_VALUE;
-    if (dt_cuda_enter(cuda, thing->device, &scope, NULL))
+    if (dt_cuda_enter(&cuda->gpu, thing->device, &scope, NULL))
         return DT_CU_INVALID_CONTEXT;
     switch (thing->kind) {
     case DT_CUDA_SHARED:
@@ -173,7 +176,7 @@ static int give_back(struct dt_cuda *cuda, const struct dt_cuda_thing *thing)
         driver->cuStreamDestroy_v2(thing->at);
         break;
     }
-    dt_cuda_leave(cuda, &scope);
+    dt_cuda_leave(&scope);
     return code;
 }
 
@@ -234,12 +237,12 @@ static void close_device(struct dt_cuda *cuda, int device)
 {
     struct dt_cuda_device *dev = &cuda->device[device];
     struct dt_cuda_scope scope;
-    if (dev->context && !dt_cuda_enter(cuda, device, &scope, NULL)) {
+    if (dev->context && !dt_cuda_enter(&cuda->gpu, device, &scope, NULL)) {
         if (dev->event)
             cuda->driver.cuEventDestroy_v2(dev->event);
         if (dev->module)
             cuda->driver.cuModuleUnload(dev->module);
-        dt_cuda_leave(cuda, &scope);
+        dt_cuda_leave(&scope);
         cuda->driver.cuDevicePrimaryCtxRelease_v2(device);
     }
     pthread_mutex_destroy(&dev->lock);

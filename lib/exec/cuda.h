@@ -64,12 +64,13 @@ dt_result_t dt_cuda_start(struct dt_cuda *cuda, struct dt_error *err);
  * that the thread does disturb a capture of another; leave undoes both, once
  * for each successful enter. */
 struct dt_cuda_scope {
+    const struct dt_cuda_driver *driver;
     struct dt_cuda_device *device;
     int capture_mode;
 };
-dt_result_t dt_cuda_enter(struct dt_cuda *cuda, int device,
+dt_result_t dt_cuda_enter(struct dt_gpu *gpu, int device,
                           struct dt_cuda_scope *scope, struct dt_error *err);
-void dt_cuda_leave(struct dt_cuda *cuda, struct dt_cuda_scope *scope);
+void dt_cuda_leave(struct dt_cuda_scope *scope);
 
 /* Remember something for close; NO_MEMORY: it is given back. */
 dt_result_t dt_cuda_keep(struct dt_cuda *cuda,

@@ -147,14 +147,14 @@ dt_result_t dt_cuda_host_alloc(struct dt_gpu *gpu, int device, size_t size,
     struct dt_cuda_scope scope;
     struct policy policy;
     void *at = NULL;
-    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
     prefer_node(node_of(cuda, device), &policy);
     int code = cuda->driver.cuMemHostAlloc(
         &at, size, DT_CU_HOST_PORTABLE | DT_CU_HOST_MAPPED);
     restore_policy(&policy);
-    dt_cuda_leave(cuda, &scope);
+    dt_cuda_leave(&scope);
     if (code)
         return dt_cuda_driver_error(&cuda->driver, code, err,
                                     "pin %zu bytes of host memory", size);
@@ -179,12 +179,12 @@ dt_result_t dt_cuda_host_pin(struct dt_gpu *gpu, int device, void *ptr,
 {
     struct dt_cuda *cuda = dt_cuda_of(gpu);
     struct dt_cuda_scope scope;
-    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
     int code =
         cuda->driver.cuMemHostRegister_v2(ptr, size, DT_CU_HOST_PORTABLE);
-    dt_cuda_leave(cuda, &scope);
+    dt_cuda_leave(&scope);
     if (code)
         return dt_cuda_driver_error(&cuda->driver, code, err,
                                     "pin %zu bytes at %p", size, ptr);
@@ -242,23 +242,21 @@ dt_result_t dt_cuda_copy(struct dt_gpu *gpu, int device,
                          const struct dt_gpu_copy *copy, dt_stream_t stream,
                          struct dt_error *err)
 {
-    struct dt_cuda *cuda = dt_cuda_of(gpu);
     struct dt_cuda_scope scope;
     int code;
     if (!copy->len || !copy->rows)
         return DT_SUCCESS;
-    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
     if (copy->dst_pitch == copy->len && copy->src_pitch == copy->len)
-        code =
-            copy_rows(&cuda->driver, copy, copy->len * copy->rows, 1, stream);
+        code = copy_rows(scope.driver, copy, copy->len * copy->rows, 1, stream);
     else if (copy->rows > 1 && is_2d(copy))
-        code = copy_2d(&cuda->driver, copy, stream);
+        code = copy_2d(scope.driver, copy, stream);
     else
-        code = copy_rows(&cuda->driver, copy, copy->len, copy->rows, stream);
-    dt_cuda_leave(cuda, &scope);
-    return dt_cuda_driver_error(&cuda->driver, code, err,
+        code = copy_rows(scope.driver, copy, copy->len, copy->rows, stream);
+    dt_cuda_leave(&scope);
+    return dt_cuda_driver_error(scope.driver, code, err,
                                 "copy %zu rows of %zu bytes from %p to %p",
                                 copy->rows, copy->len, copy->src, copy->dst);
 }

@@ -28,22 +28,22 @@ static int load_locked(const struct dt_cuda_driver *driver,
     return code;
 }
 
-static dt_result_t load(struct dt_cuda *cuda, struct dt_cuda_device *device,
-                        struct dt_error *err)
+static dt_result_t load(const struct dt_cuda_driver *driver,
+                        struct dt_cuda_device *device, struct dt_error *err)
 {
     int code = 0;
     if (device->loaded)
         return DT_SUCCESS;
     pthread_mutex_lock(&device->lock);
     if (!device->loaded)
-        code = load_locked(&cuda->driver, device);
+        code = load_locked(driver, device);
     pthread_mutex_unlock(&device->lock);
     if ((code == DT_CU_INVALID_IMAGE || code == DT_CU_INVALID_PTX) &&
         !dt_cuda_image_size)
         return dt_error_set(err, DT_ERR_UNSUPPORTED,
                             "CUDA: slurm-dt was built without nvcc, so there "
                             "are no kernels: build it where CUDA's toolkit is");
-    return dt_cuda_driver_error(&cuda->driver, code, err, "load the kernels");
+    return dt_cuda_driver_error(driver, code, err, "load the kernels");
 }
 
 dt_result_t dt_cuda_launch(struct dt_gpu *gpu, int device,
@@ -51,23 +51,22 @@ dt_result_t dt_cuda_launch(struct dt_gpu *gpu, int device,
                            unsigned threads, const void *args, size_t size,
                            dt_stream_t stream, struct dt_error *err)
 {
-    struct dt_cuda *cuda = dt_cuda_of(gpu);
     struct dt_cuda_scope scope;
     /* the driver only reads it */
     void *extra[] = {DT_CU_PARAM_POINTER, (void *)(uintptr_t)args,
                      DT_CU_PARAM_SIZE, &size, DT_CU_PARAM_END};
-    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
-    rc = load(cuda, scope.device, err);
+    rc = load(scope.driver, scope.device, err);
     if (!rc) {
-        int code = cuda->driver.cuLaunchKernel(scope.device->kernel[kernel],
-                                               blocks, 1, 1, threads, 1, 1, 0,
-                                               stream, NULL, extra);
-        rc = dt_cuda_driver_error(&cuda->driver, code, err,
+        int code = scope.driver->cuLaunchKernel(scope.device->kernel[kernel],
+                                                blocks, 1, 1, threads, 1, 1, 0,
+                                                stream, NULL, extra);
+        rc = dt_cuda_driver_error(scope.driver, code, err,
                                   "launch %s on device %d",
                                   dt_kernel_name(kernel), device);
     }
-    dt_cuda_leave(cuda, &scope);
+    dt_cuda_leave(&scope);
     return rc;
 }

@@ -6,21 +6,21 @@
 
 #include "exec/cuda.h"
 
-static dt_result_t check(struct dt_cuda *cuda, int device, struct dt_error *err)
+static dt_result_t check(const struct dt_cuda_driver *driver, int device,
+                         struct dt_error *err)
 {
     int has = 0;
-    if (!cuda->driver.multicast)
+    if (!driver->multicast)
         return dt_error_set(err, DT_ERR_UNSUPPORTED,
                             "CUDA: the driver has no multicast, which came "
                             "with CUDA 12.1: update the driver");
-    int code =
-        cuda->driver.cuDeviceGetAttribute(&has, DT_CU_HAS_MULTICAST, device);
+    int code = driver->cuDeviceGetAttribute(&has, DT_CU_HAS_MULTICAST, device);
     if (!code && !has)
         return dt_error_set(err, DT_ERR_UNSUPPORTED,
                             "CUDA: device %d has no multicast, which takes "
                             "NVSwitch and a GPU of Hopper or later",
                             device);
-    return dt_cuda_driver_error(&cuda->driver, code, err,
+    return dt_cuda_driver_error(driver, code, err,
                                 "tell whether device %d has multicast", device);
 }
 
@@ -58,22 +58,21 @@ dt_result_t dt_cuda_window_make(struct dt_gpu *gpu, int device, size_t n,
                                 struct dt_gpu_handle *handle,
                                 struct dt_error *err)
 {
-    struct dt_cuda *cuda = dt_cuda_of(gpu);
     struct dt_cuda_scope scope;
     int fd = -1;
-    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
-    rc = check(cuda, device, err);
+    rc = check(scope.driver, device, err);
     if (!rc) {
         window->device = device;
-        int code = make(&cuda->driver, n, size, window, &fd);
+        int code = make(scope.driver, n, size, window, &fd);
         if (!code)
-            code = cuda->driver.cuMulticastAddDevice(window->object, device);
-        rc = dt_cuda_driver_error(&cuda->driver, code, err,
+            code = scope.driver->cuMulticastAddDevice(window->object, device);
+        rc = dt_cuda_driver_error(scope.driver, code, err,
                                   "make a multicast object for %zu devices", n);
     }
-    dt_cuda_leave(cuda, &scope);
+    dt_cuda_leave(&scope);
     if (rc && fd >= 0)
         close(fd);
     if (!rc)
@@ -101,19 +100,18 @@ dt_result_t dt_cuda_window_join(struct dt_gpu *gpu, int device,
                                 struct dt_gpu_window *window,
                                 struct dt_error *err)
 {
-    struct dt_cuda *cuda = dt_cuda_of(gpu);
     struct dt_cuda_scope scope;
-    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
-    rc = check(cuda, device, err);
+    rc = check(scope.driver, device, err);
     if (!rc) {
         window->device = device;
         rc = dt_cuda_driver_error(
-            &cuda->driver, join(&cuda->driver, handle, window), err,
+            scope.driver, join(scope.driver, handle, window), err,
             "add device %d to a multicast object", device);
     }
-    dt_cuda_leave(cuda, &scope);
+    dt_cuda_leave(&scope);
     return rc;
 }
 
@@ -172,14 +170,13 @@ dt_result_t dt_cuda_window_bind(struct dt_gpu *gpu,
                                 struct dt_gpu_window *window,
                                 struct dt_error *err)
 {
-    struct dt_cuda *cuda = dt_cuda_of(gpu);
     struct dt_cuda_scope scope;
-    dt_result_t rc = dt_cuda_enter(cuda, window->device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, window->device, &scope, err);
     if (rc)
         return rc;
-    int code = bind(&cuda->driver, window);
-    dt_cuda_leave(cuda, &scope);
-    return dt_cuda_driver_error(&cuda->driver, code, err,
+    int code = bind(scope.driver, window);
+    dt_cuda_leave(&scope);
+    return dt_cuda_driver_error(scope.driver, code, err,
                                 "bind %zu bytes of device %d to a multicast "
                                 "object",
                                 window->size, window->device);
@@ -190,8 +187,7 @@ void dt_cuda_window_free(struct dt_gpu *gpu, struct dt_gpu_window *window)
     const struct dt_cuda_driver *driver = &dt_cuda_of(gpu)->driver;
     const struct dt_cuda_thing all = all_of(window), own = own_of(window);
     struct dt_cuda_scope scope;
-    if (!window->object ||
-        dt_cuda_enter(dt_cuda_of(gpu), window->device, &scope, NULL))
+    if (!window->object || dt_cuda_enter(gpu, window->device, &scope, NULL))
         return;
     if (window->bound) {
         driver->cuCtxSynchronize();
@@ -204,6 +200,6 @@ void dt_cuda_window_free(struct dt_gpu *gpu, struct dt_gpu_window *window)
         driver->cuMemRelease(window->object);
     if (window->own)
         dt_cuda_vmm_free(driver, &own);
-    dt_cuda_leave(dt_cuda_of(gpu), &scope);
+    dt_cuda_leave(&scope);
     *window = (struct dt_gpu_window){.size = 0};
 }

@@ -130,12 +130,12 @@ dt_result_t dt_cuda_share_alloc(struct dt_gpu *gpu, int device,
     if (!size || size > SIZE_MAX - BLOCK)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "cannot share %zu bytes of GPU memory", size);
-    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
     made.size = (size + BLOCK - 1) / BLOCK * BLOCK;
     int code = make(&cuda->driver, made.size, &thing, &made);
-    dt_cuda_leave(cuda, &scope);
+    dt_cuda_leave(&scope);
     rc = dt_cuda_driver_error(&cuda->driver, code, err,
                               "share %zu bytes of device %d by %s", size,
                               device, names[sharing]);
@@ -191,11 +191,11 @@ dt_result_t dt_cuda_import(struct dt_gpu *gpu, int device,
                             "another process's GPU memory is shared in a way "
                             "that is not known here: %u",
                             (unsigned)handle->sharing);
-    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
     int code = take(&cuda->driver, handle, &thing);
-    dt_cuda_leave(cuda, &scope);
+    dt_cuda_leave(&scope);
     rc = dt_cuda_driver_error(&cuda->driver, code, err,
                               "map another process's GPU memory into device %d "
                               "by %s",

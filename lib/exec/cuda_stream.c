@@ -47,11 +47,11 @@ dt_result_t dt_cuda_stream_device(struct dt_gpu *gpu, dt_stream_t stream,
         return rc;
     int code = device_of(&cuda->driver, stream, &found);
     if (!code) {
-        rc = dt_cuda_enter(cuda, found, &scope, err);
+        rc = dt_cuda_enter(gpu, found, &scope, err);
         if (rc)
             return rc;
         code = cuda->driver.cuStreamIsCapturing(stream, &status);
-        dt_cuda_leave(cuda, &scope);
+        dt_cuda_leave(&scope);
     }
     if (code)
         return dt_cuda_driver_error(&cuda->driver, code, err,
@@ -65,20 +65,19 @@ dt_result_t dt_cuda_stream_create(struct dt_gpu *gpu, int device,
                                   dt_stream_t *stream, struct dt_error *err)
 {
     struct dt_cuda *cuda = dt_cuda_of(gpu);
-    const struct dt_cuda_driver *driver = &cuda->driver;
     struct dt_cuda_scope scope;
     int lowest = 0, highest = 0;
     dt_stream_t made = NULL;
-    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
-    int code = driver->cuCtxGetStreamPriorityRange(&lowest, &highest);
+    int code = scope.driver->cuCtxGetStreamPriorityRange(&lowest, &highest);
     if (!code)
-        code = driver->cuStreamCreateWithPriority(&made, DT_CU_NON_BLOCKING,
-                                                  highest);
-    dt_cuda_leave(cuda, &scope);
+        code = scope.driver->cuStreamCreateWithPriority(
+            &made, DT_CU_NON_BLOCKING, highest);
+    dt_cuda_leave(&scope);
     if (code)
-        return dt_cuda_driver_error(driver, code, err,
+        return dt_cuda_driver_error(scope.driver, code, err,
                                     "make a stream on device %d", device);
     const struct dt_cuda_thing thing = {
         .kind = DT_CUDA_STREAM, .device = device, .at = made};
@@ -115,16 +114,15 @@ static int order(const struct dt_cuda_driver *driver,
 dt_result_t dt_cuda_order(struct dt_gpu *gpu, int device, dt_stream_t before,
                           dt_stream_t after, struct dt_error *err)
 {
-    struct dt_cuda *cuda = dt_cuda_of(gpu);
     struct dt_cuda_scope scope;
-    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
     int code = before == after
                    ? DT_CU_OK
-                   : order(&cuda->driver, scope.device, before, after);
-    dt_cuda_leave(cuda, &scope);
-    return dt_cuda_driver_error(&cuda->driver, code, err,
+                   : order(scope.driver, scope.device, before, after);
+    dt_cuda_leave(&scope);
+    return dt_cuda_driver_error(scope.driver, code, err,
                                 "order streams %p and %p of device %d", before,
                                 after, device);
 }
@@ -132,15 +130,14 @@ dt_result_t dt_cuda_order(struct dt_gpu *gpu, int device, dt_stream_t before,
 dt_result_t dt_cuda_query(struct dt_gpu *gpu, int device, dt_stream_t stream,
                           bool *done, struct dt_error *err)
 {
-    struct dt_cuda *cuda = dt_cuda_of(gpu);
     struct dt_cuda_scope scope;
-    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
-    int code = cuda->driver.cuStreamQuery(stream);
-    dt_cuda_leave(cuda, &scope);
+    int code = scope.driver->cuStreamQuery(stream);
+    dt_cuda_leave(&scope);
     if (code && code != DT_CU_NOT_READY)
-        return dt_cuda_driver_error(&cuda->driver, code, err,
+        return dt_cuda_driver_error(scope.driver, code, err,
                                     "ask a stream of device %d", device);
     *done = !code;
     return DT_SUCCESS;
@@ -149,27 +146,25 @@ dt_result_t dt_cuda_query(struct dt_gpu *gpu, int device, dt_stream_t stream,
 dt_result_t dt_cuda_finish(struct dt_gpu *gpu, int device, dt_stream_t stream,
                            struct dt_error *err)
 {
-    struct dt_cuda *cuda = dt_cuda_of(gpu);
     struct dt_cuda_scope scope;
-    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
-    int code = cuda->driver.cuStreamSynchronize(stream);
-    dt_cuda_leave(cuda, &scope);
-    return dt_cuda_driver_error(&cuda->driver, code, err,
+    int code = scope.driver->cuStreamSynchronize(stream);
+    dt_cuda_leave(&scope);
+    return dt_cuda_driver_error(scope.driver, code, err,
                                 "finish a stream of device %d", device);
 }
 
 dt_result_t dt_cuda_settle(struct dt_gpu *gpu, int device, struct dt_error *err)
 {
-    struct dt_cuda *cuda = dt_cuda_of(gpu);
     struct dt_cuda_scope scope;
-    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
-    int code = cuda->driver.cuCtxSynchronize();
-    dt_cuda_leave(cuda, &scope);
-    return dt_cuda_driver_error(&cuda->driver, code, err,
+    int code = scope.driver->cuCtxSynchronize();
+    dt_cuda_leave(&scope);
+    return dt_cuda_driver_error(scope.driver, code, err,
                                 "finish all streams of device %d", device);
 }
 
@@ -177,15 +172,14 @@ dt_result_t dt_cuda_signal(struct dt_gpu *gpu, int device, uint32_t *flag,
                            uint32_t value, dt_stream_t stream,
                            struct dt_error *err)
 {
-    struct dt_cuda *cuda = dt_cuda_of(gpu);
     struct dt_cuda_scope scope;
-    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
-    int code = cuda->driver.cuStreamWriteValue32_v2(
+    int code = scope.driver->cuStreamWriteValue32_v2(
         stream, (dt_cu_ptr)(uintptr_t)flag, value, 0);
-    dt_cuda_leave(cuda, &scope);
-    return dt_cuda_driver_error(&cuda->driver, code, err,
+    dt_cuda_leave(&scope);
+    return dt_cuda_driver_error(scope.driver, code, err,
                                 "put a signal at %p on a stream of device %d",
                                 (void *)flag, device);
 }
@@ -194,15 +188,14 @@ dt_result_t dt_cuda_await(struct dt_gpu *gpu, int device, const uint32_t *flag,
                           uint32_t value, dt_stream_t stream,
                           struct dt_error *err)
 {
-    struct dt_cuda *cuda = dt_cuda_of(gpu);
     struct dt_cuda_scope scope;
-    dt_result_t rc = dt_cuda_enter(cuda, device, &scope, err);
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
-    int code = cuda->driver.cuStreamWaitValue32_v2(
+    int code = scope.driver->cuStreamWaitValue32_v2(
         stream, (dt_cu_ptr)(uintptr_t)flag, value, DT_CU_WAIT_GEQ);
-    dt_cuda_leave(cuda, &scope);
-    return dt_cuda_driver_error(&cuda->driver, code, err,
+    dt_cuda_leave(&scope);
+    return dt_cuda_driver_error(scope.driver, code, err,
                                 "put a wait for %p on a stream of device %d",
                                 (const void *)flag, device);
 }

@@ -30,17 +30,11 @@
  * One after the other in each round, paired; the medians are printed, and the
  * median of the ratios. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "dt.h"
+#include "job.h"
 
 enum { TENSORS = 64, WARM = 3 };
 #define CHUNK ((size_t)128 << 20)
@@ -90,19 +84,9 @@ static char *map_huge(size_t size)
     return at;
 }
 
-static dt_ckpt_t open_all(struct bench *b)
+static dt_ckpt_t open_tensors(const struct bench *b)
 {
-    dt_ckpt_t ckpt = NULL;
-    int64_t shape[] = {(int64_t)b->bytes / 4};
-    need(dt_ckpt_open(b->dir, 1, &ckpt) == DT_SUCCESS, "open");
-    for (int i = 0; i < TENSORS; i++) {
-        char name[16];
-        snprintf(name, sizeof(name), "t%d", i);
-        need(dt_ckpt_add_tensor(ckpt, name, b->tensor[i], DT_DTYPE_F32, 1,
-                                shape, 0) == DT_SUCCESS,
-             "add");
-    }
-    return ckpt;
+    return open_all(b->dir, b->tensor, TENSORS, b->bytes);
 }
 
 /* A training step: everything changes. */
@@ -141,14 +125,6 @@ static double time_direct(struct bench *b, size_t total)
     }
     need(fsync(fd) == 0 && close(fd) == 0, "fsync");
     return now() - begun;
-}
-
-/* What follows begins, or is over, on all ranks. */
-static void meet(void)
-{
-    need(dt_size() == 1 ||
-             dt_barrier(dt_comm_world(), DT_STREAM_NONE) == DT_SUCCESS,
-         "barrier");
 }
 
 /* Have it read from the disk, as after a restart. */
@@ -212,14 +188,6 @@ static int each(const char *dir, void (*fn)(const char *path))
     return count;
 }
 
-static void remove_all(const char *path)
-{
-    if (remove(path)) {
-        each(path, remove_all);
-        remove(path);
-    }
-}
-
 static char *step_dir(const struct bench *b, int64_t step)
 {
     char *path = NULL;
@@ -228,18 +196,13 @@ static char *step_dir(const struct bench *b, int64_t step)
     return path;
 }
 
-static double time_load(struct bench *b, int64_t step)
+static double load(const struct bench *b, int64_t step)
 {
-    int64_t found = 0;
     char *path = step_dir(b, step);
     each(path, forget);
     free(path);
-    dt_ckpt_t ckpt = open_all(b);
-    meet();
-    double begun = now();
-    need(dt_ckpt_load(ckpt, &found) == DT_SUCCESS && found == step, "load");
-    meet();
-    double took = now() - begun;
+    dt_ckpt_t ckpt = open_tensors(b);
+    double took = time_load(ckpt, step);
     dt_ckpt_close(ckpt);
     return took;
 }
@@ -305,7 +268,7 @@ static void print_torch(size_t mib, const double *stall)
 static void run_alone(struct bench *b, size_t mib)
 {
     double took[KINDS][ROUNDS], once[KINDS];
-    b->ckpt = open_all(b);
+    b->ckpt = open_tensors(b);
     for (int i = -WARM; i < ROUNDS; i++) {
         measure(b, WARM + i, once);
         for (int k = 0; k < FETCH && i >= 0; k++)
@@ -315,7 +278,7 @@ static void run_alone(struct bench *b, size_t mib)
     for (int i = 0; i < ROUNDS; i++) {
         took[FETCH][i] = time_fetch(b);
         took[READ][i] = time_read(b);
-        took[LOAD][i] = time_load(b, WARM + ROUNDS - 1);
+        took[LOAD][i] = load(b, WARM + ROUNDS - 1);
     }
     double gib = (double)(TENSORS * b->bytes) / (1 << 30);
     printf("checkpoint of %zu MiB in %d tensors, one rank\n", mib, TENSORS);
@@ -349,11 +312,9 @@ static void measure_nodes(struct bench *b, int round, double *took)
 {
     size_t total = TENSORS * b->bytes;
     change(b, round);
-    dt_ckpt_t ckpt = open_all(b);
+    dt_ckpt_t ckpt = open_tensors(b);
     meet();
-    need(dt_ckpt_save_async(ckpt, round) == DT_SUCCESS &&
-             dt_ckpt_wait(ckpt) == DT_SUCCESS,
-         "save");
+    save_all(ckpt, round);
     took[DRAIN] = written_after(b, round);
     dt_ckpt_close(ckpt);
     time_unlink(b);
@@ -362,15 +323,15 @@ static void measure_nodes(struct bench *b, int round, double *took)
     time_direct(b, total + total / 2);
     meet();
     took[DIRECT] = now() - begun;
-    took[LOAD] = time_load(b, round);
+    took[LOAD] = load(b, round);
     meet();
     begun = now();
     time_fetch(b);
     meet();
     took[FETCH] = now() - begun;
     if (dt_rank() == dt_size() - 1)
-        each(b->dir, remove_all);
-    took[LOST] = time_load(b, round);
+        clear(b->dir);
+    took[LOST] = load(b, round);
 }
 
 static void run_nodes(struct bench *b, size_t mib)
@@ -418,9 +379,12 @@ int main(int argc, char **argv)
         run_alone(&b, mib);
     }
     meet();
-    remove_all(b.dir);
-    if (!alone && dt_rank() == 0)
-        remove_all(flush);
+    clear(b.dir);
+    rmdir(b.dir);
+    if (!alone && dt_rank() == 0) {
+        clear(flush);
+        rmdir(flush);
+    }
     unlink(b.plain);
     return dt_finalize() == DT_SUCCESS ? 0 : 1;
 }

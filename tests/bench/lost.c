@@ -17,12 +17,9 @@
  *
  * One after the other in each round, paired; the medians are printed, and the
  * median of the ratios. */
-#include <ftw.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "clock.h"
-#include "dt.h"
+#include "job.h"
 
 enum { TENSORS = 16 };
 
@@ -32,30 +29,15 @@ struct bench {
     const char *iface, *dir;
     size_t bytes; /* of one node */
     char *data;   /* all tensors */
-    bool new;     /* this is the node that is lost */
+    char *tensor[TENSORS];
+    bool new; /* this is the node that is lost */
 };
-
-static void meet(void)
-{
-    need(dt_barrier(dt_comm_world(), DT_STREAM_NONE) == DT_SUCCESS, "barrier");
-}
 
 /* ---- what is to be saved ---- */
 
-static dt_ckpt_t open_all(const struct bench *b)
+static dt_ckpt_t open_data(const struct bench *b)
 {
-    dt_ckpt_t ckpt = NULL;
-    size_t each = b->bytes / TENSORS;
-    int64_t shape[] = {(int64_t)each};
-    need(dt_ckpt_open(NULL, 1, &ckpt) == DT_SUCCESS, "open");
-    for (int i = 0; i < TENSORS; i++) {
-        char name[16];
-        snprintf(name, sizeof(name), "t%d", i);
-        need(dt_ckpt_add_tensor(ckpt, name, b->data + (size_t)i * each,
-                                DT_DTYPE_U8, 1, shape, 0) == DT_SUCCESS,
-             "add");
-    }
-    return ckpt;
+    return open_all(NULL, b->tensor, TENSORS, b->bytes / TENSORS);
 }
 
 /* Each node's own, and another one at each step. */
@@ -81,25 +63,18 @@ static bool holds(const struct bench *b, int64_t step)
 static void save(const struct bench *b, int64_t step)
 {
     fill(b, step);
-    dt_ckpt_t ckpt = open_all(b);
-    need(dt_ckpt_save_async(ckpt, step) == DT_SUCCESS &&
-             dt_ckpt_wait(ckpt) == DT_SUCCESS,
-         "save");
+    dt_ckpt_t ckpt = open_data(b);
+    save_all(ckpt, step);
     dt_ckpt_close(ckpt);
 }
 
 /* ---- what is timed ---- */
 
-static double time_load(const struct bench *b, int64_t step)
+static double load(const struct bench *b, int64_t step)
 {
-    int64_t found = 0;
     memset(b->data, 0, b->bytes);
-    dt_ckpt_t ckpt = open_all(b);
-    meet();
-    double begun = now();
-    need(dt_ckpt_load(ckpt, &found) == DT_SUCCESS && found == step, "load");
-    meet();
-    double took = now() - begun;
+    dt_ckpt_t ckpt = open_data(b);
+    double took = time_load(ckpt, step);
     need(holds(b, step), "what was loaded is wrong");
     dt_ckpt_close(ckpt);
     return took;
@@ -137,21 +112,6 @@ static double count(const struct bench *b, const char *way)
 
 /* ---- the node that is lost ---- */
 
-static int remove_one(const char *path, const struct stat *st, int type,
-                      struct FTW *ftw)
-{
-    (void)st, (void)type;
-    if (ftw->level > 0)
-        remove(path);
-    return 0;
-}
-
-/* What is in it, if it is there. */
-static void clear(const char *dir)
-{
-    nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
 static void lose(const struct bench *b)
 {
     char memory[64];
@@ -178,10 +138,10 @@ static void measure(const struct bench *b, int64_t step, double *took)
 {
     save(b, step);
     took[LINK] = time_link(b);
-    took[ALL] = time_load(b, step);
+    took[ALL] = load(b, step);
     lose(b);
     double in = count(b, "rx"), out = count(b, "tx");
-    took[LOST] = time_load(b, step);
+    took[LOST] = load(b, step);
     in = count(b, "rx") - in;
     out = count(b, "tx") - out;
     took[COUNTED] = largest(in > out ? in : out);
@@ -229,6 +189,8 @@ int main(int argc, char **argv)
     b.bytes = (argc > 2 ? strtoul(argv[2], NULL, 10) : 64) << 20;
     b.data = malloc(b.bytes);
     need(b.bytes > 0 && b.data, "memory");
+    for (size_t i = 0; i < TENSORS; i++)
+        b.tensor[i] = b.data + i * (b.bytes / TENSORS);
     b.new = dt_rank() == dt_size() - 1;
     for (int i = -1; i < ROUNDS; i++) {
         measure(&b, i + 2, once);

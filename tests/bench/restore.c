@@ -22,13 +22,8 @@
  *
  * Medians are printed, the load beside memcpy, and all but "allocated", which
  * is the program's own, beside 50 ms and memcpy. */
-#include <errno.h>
-#include <ftw.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -36,8 +31,7 @@
 
 #include "base/env.h"
 #include "boot/fork.h"
-#include "clock.h"
-#include "dt.h"
+#include "job.h"
 
 enum { TENSORS = 32, RANKS_MAX = 64 };
 #define PATIENCE 300 /* seconds for a job */
@@ -81,21 +75,6 @@ static void *map(size_t size, int flags, int fd)
 
 /* ---- a rank ---- */
 
-static dt_ckpt_t open_all(const char *dir, char *const *tensor, size_t bytes)
-{
-    dt_ckpt_t ckpt = NULL;
-    int64_t shape[] = {(int64_t)bytes / 4}; /* each rank's own */
-    need(dt_ckpt_open(dir, 1, &ckpt) == DT_SUCCESS, "open");
-    for (int i = 0; i < TENSORS; i++) {
-        char name[16];
-        snprintf(name, sizeof(name), "t%d", i);
-        need(dt_ckpt_add_tensor(ckpt, name, tensor[i], DT_DTYPE_F32, 1, shape,
-                                0) == DT_SUCCESS,
-             "add");
-    }
-    return ckpt;
-}
-
 static void fill(char *const *tensor, size_t bytes, int64_t step)
 {
     for (int i = 0; i < TENSORS; i++)
@@ -115,7 +94,7 @@ static double time_copy(char *const *tensor, size_t bytes)
 {
     char *from = map(bytes * TENSORS, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     memset(from, 1, bytes * TENSORS);
-    need(dt_barrier(dt_comm_world(), DT_STREAM_NONE) == DT_SUCCESS, "barrier");
+    meet();
     double begun = now();
     for (int i = 0; i < TENSORS; i++)
         memcpy(tensor[i], from + (size_t)i * bytes, bytes);
@@ -130,7 +109,7 @@ static double time_copy(char *const *tensor, size_t bytes)
 static int run_rank(char **argv)
 {
     char *dir = argv[2], *tensor[TENSORS];
-    int64_t step = atoll(argv[4]), found = 0;
+    int64_t step = atoll(argv[4]);
     bool last = atoi(argv[5]);
     struct board *board = map(sizeof(*board), MAP_SHARED, atoi(argv[6]));
     need(dt_init() == DT_SUCCESS, "dt_init");
@@ -143,18 +122,16 @@ static int run_rank(char **argv)
         tensor[i] = map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     fill(tensor, bytes, 100);
     at[ALLOCATED] = now();
-    dt_ckpt_t ckpt = open_all(dir, tensor, bytes);
+    dt_ckpt_t ckpt = open_all(dir, tensor, TENSORS, bytes);
     at[OPENED] = now();
     if (step > 0) {
-        need(dt_ckpt_load(ckpt, &found) == DT_SUCCESS && found == step, "load");
+        load_all(ckpt, step);
         at[LOADED] = now();
         need(holds(tensor, bytes, step), "what was loaded is wrong");
         at[COPIED] = time_copy(tensor, bytes);
     }
     fill(tensor, bytes, step + 1);
-    need(dt_ckpt_save_async(ckpt, step + 1) == DT_SUCCESS &&
-             dt_ckpt_wait(ckpt) == DT_SUCCESS,
-         "save");
+    save_all(ckpt, step + 1);
     board->ready++;
     while (!last)
         pause();
@@ -217,26 +194,11 @@ static void wait_ready(const struct bench *b)
     }
 }
 
-static int remove_one(const char *path, const struct stat *st, int type,
-                      struct FTW *ftw)
-{
-    (void)st, (void)type;
-    if (ftw->level > 0)
-        remove(path);
-    return 0;
-}
-
-/* But for the directory itself, whose number is a part of the memory's name. */
-static void clear(const char *dir)
-{
-    nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
 /* From the SIGKILL until all ranks have loaded step. */
 static void measure(struct bench *b, int64_t step, bool last, double *took)
 {
     double at[PHASES], begun;
-    clear(b->dir);
+    clear(b->dir); /* whose own number is a part of the memory's name */
     begun = now();
     kill(b->pid[b->ranks - 1], SIGKILL);
     wait_for(b, b->ranks - 1, SIGKILL);

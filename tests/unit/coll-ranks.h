@@ -12,7 +12,22 @@
  * error, with what libdt said last. */
 __attribute__((format(printf, 2, 3))) void expect(bool cond, const char *fmt,
                                                   ...);
-int expect_wrong(void); /* how many did not hold */
+
+/* ---- coll-modes.c: what the rank is to do ---- */
+
+struct mode {
+    const char *name; /* NULL ends a list */
+    void (*fn)(int argc, char **argv);
+    bool leaves;          /* calls dt_finalize itself, if at all */
+    void (*before)(void); /* dt_init, or NULL */
+};
+
+/* dt_init for the mode that the program's first argument names, "all" if there
+ * is none; exits if that fails. */
+const struct mode *begin_mode(const struct mode *modes, int argc, char **argv);
+
+/* The end, and the exit status. */
+int end_mode(const struct mode *mode);
 
 /* ---- coll-values.c: exact numbers ---- */
 

@@ -5,11 +5,7 @@
 top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/lib/tap.sh"
 . "$top/tests/lib/ucx.sh"
-build=${DT_BUILD:-$top/build}
-ranks=$build/tests/unit/gpu-ranks
-[ -x "$ranks" ] || skip_all "not built: $ranks"
-export DT_TIMEOUT=300
-fork() { timeout -k 5 620 "$build/tests/dt-fork" "$@"; }
+. "$top/tests/lib/gpu-ranks.sh"
 
 # ranks nodes
 while read -r n nodes; do
@@ -33,7 +29,6 @@ done <<'END'
 3 2
 4 2
 END
-with() { (export "${@:2:$1}" && shift $(($1 + 1)) && fork "$@"); }
 while read -r vmm n nodes fail; do
     on="DT_MOCK_VMM=$vmm, $n ranks on $nodes nodes"
     is "$on: every collective, with the same bits" \
@@ -62,16 +57,6 @@ for n in 2 3; do
         with 1 DT_CHECK=1 -n "$n" -N 2 "$ranks" disagree
 done
 
-lose() # HOW CALL MICROSECONDS RANKS NODES
-{
-    local out
-
-    out=$(past_ucx fork -n "$4" -N "$5" "$ranks" lost "$1" "$2" "$3")
-    [ "$(grep '^dt-fork' <<<"$out" | sed -E 's/rank [0-9]+:/rank N:/')" = \
-        'dt-fork: rank N: killed by signal 9' ] && return
-    echo "$*: $out"
-    return 1
-}
 after=10000
 for call in allreduce alltoallv barrier sendrecv; do
     for nodes in 1 2; do

@@ -6,12 +6,8 @@
 top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/lib/tap.sh"
 . "$top/tests/lib/ucx.sh"
-build=${DT_BUILD:-$top/build}
-ranks=$build/tests/unit/gpu-ranks
-[ -x "$ranks" ] || skip_all "not built: $ranks"
-export DT_TIMEOUT=300 DT_MOCK_UCX=1 DT_GPU_DIRECT=1
-fork() { timeout -k 5 620 "$build/tests/dt-fork" "$@"; }
-with() { (export "${@:2:$1}" && shift $(($1 + 1)) && fork "$@"); }
+. "$top/tests/lib/gpu-ranks.sh"
+export DT_MOCK_UCX=1 DT_GPU_DIRECT=1
 
 # each rank alone on its node
 for n in 2 3; do
@@ -58,20 +54,10 @@ out=$(with 1 DT_GPU_DIRECT=yes -n 2 -N 2 "$ranks" direct no 2>&1)
 like "another value is refused" "$out" 'DT_GPU_DIRECT=yes: expected a whole'
 
 # ranks that go away
-lose() # HOW CALL MICROSECONDS RANKS
-{
-    local out
-
-    out=$(past_ucx fork -n "$4" -N "$4" "$ranks" lost "$1" "$2" "$3")
-    [ "$(grep '^dt-fork' <<<"$out" | sed -E 's/rank [0-9]+:/rank N:/')" = \
-        'dt-fork: rank N: killed by signal 9' ] && return
-    echo "$*: $out"
-    return 1
-}
 after=20000
 for call in alltoallv sendrecv; do
     after=$((after * 5 / 2))
-    ok "a rank dies in $call" lose kill $call $after 3
-    DT_TIMEOUT=2 ok "a rank is stopped in $call" lose stop $call $after 2
+    ok "a rank dies in $call" lose kill $call $after 3 3
+    DT_TIMEOUT=2 ok "a rank is stopped in $call" lose stop $call $after 2 2
 done
 done_testing

@@ -230,6 +230,8 @@ static void own_part(struct dt_gpu_exchange *x, struct rank *r)
 {
     struct world *w = r->world;
     x->rank = r->rank;
+    x->size = w->size;
+    x->slot = w->slot;
     memcpy(x->board, w->board, sizeof(x->board));
     x->abort = &w->abort;
     x->done = &r->done;
@@ -299,8 +301,6 @@ static void *post_bytes(void *arg)
     struct rank *r = arg;
     struct dt_gpu_exchange x = {
         .way = DT_GPU_PLACE,
-        .size = r->world->size,
-        .slot = r->world->slot,
         .post = true,
         .send = &r->world->seed,
         .recv = (char[RANKS]){0},
@@ -351,8 +351,6 @@ static void *run_again(void *arg)
     struct dt_gpu_exchange x = {
         .way = (enum dt_gpu_way)w->seed,
         .post = w->post,
-        .size = w->size,
-        .slot = w->slot,
         .send = send,
         .recv = recv,
         .count = COUNT,
@@ -404,8 +402,6 @@ static void *run_alone(void *arg)
     job.x = (struct dt_gpu_exchange){
         .way = (enum dt_gpu_way)r->world->seed,
         .post = r->world->post,
-        .size = r->world->size,
-        .slot = r->world->slot,
         .count = 2000,
         .send_rows = 1,
         .from = (1u << r->world->size) - 1,
@@ -416,8 +412,8 @@ static void *run_alone(void *arg)
         .done_value = 7,
     };
     uint64_t seed = 1;
-    struct mine m = lay_out(&job, r->rank, &seed);
     own_part(&job.x, r);
+    struct mine m = lay_out(&job, r->rank, &seed);
     job.x.send = m.send;
     job.x.recv = m.recv;
     __atomic_add_fetch(&r->world->started, 1, __ATOMIC_ACQ_REL);
@@ -452,13 +448,8 @@ static void check_refusals(void)
     struct rank r = {.world = &w};
     struct dt_error err = {""};
     char send[4] = {0}, recv[4];
-    struct dt_gpu_exchange x = {.size = 1,
-                                .slot = w.slot,
-                                .send = send,
-                                .recv = recv,
-                                .count = 4,
-                                .send_rows = 1,
-                                .from = 1};
+    struct dt_gpu_exchange x = {
+        .send = send, .recv = recv, .count = 4, .send_rows = 1, .from = 1};
     own_part(&x, &r);
     struct dt_gpu_exchange y = x;
     ok(!refused(y, &err), "one rank may exchange with itself");

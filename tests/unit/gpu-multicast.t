@@ -5,20 +5,16 @@
 # which the mock driver plays.
 top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/lib/tap.sh"
-build=${DT_BUILD:-$top/build}
-ranks=$build/tests/unit/gpu-ranks
+. "$top/tests/lib/gpu-ranks.sh"
 bench=$build/tools/dt-bench
-[ -x "$ranks" ] || skip_all "not built: $ranks"
 [ -e "$build/tests/mock/.libs/libcuda.so.1" ] || skip_all "no mock driver"
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 unset DT_TUNE
-export DT_TIMEOUT=300 DT_MOCK_GPUS=16 GPU_OF_ITS_OWN=1 DT_GPU_WAY=multicast
+export DT_MOCK_GPUS=16 GPU_OF_ITS_OWN=1 DT_GPU_WAY=multicast
 export DT_MOCK_MULTICAST=1
 export LD_LIBRARY_PATH=$build/lib/.libs:$build/tests/mock/.libs
-fork() { timeout -k 5 620 "$build/tests/dt-fork" "$@"; }
-with() { (export "${@:2:$1}" && shift $(($1 + 1)) && fork "$@"); }
 
 # ---- it works ----
 
@@ -76,16 +72,6 @@ allreduce i64 min,allreduce i64 sum,"
 
 # ---- it is not to be had: a reason, told once, and all goes on ----
 
-# libtool's script would bring the mock back
-program=$build/tests/unit/.libs/gpu-ranks
-[ -x "$program" ] || program=$ranks
-on_rank() # RANK VARIABLE MODE [ARG...], of three; the variable is for it alone
-{
-    # shellcheck disable=SC2016
-    fork -n 3 bash -c '
-        case $DT_FORK in "$1 "*) export "$2" ;; esac
-        exec "$3" "${@:4}"' - "$1" "$2" "$program" "${@:3}"
-}
 goes_on() # NAME WORDS, with the result and what was printed in out
 {
     like "$1: why" "$(grep '^dt: ' out)" \

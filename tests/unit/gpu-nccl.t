@@ -4,16 +4,12 @@
 # gpu-nccl.t - collectives on GPU memory by NCCL, which is a mock like the driver.
 top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/lib/tap.sh"
-build=${DT_BUILD:-$top/build}
-ranks=$build/tests/unit/gpu-ranks
-[ -x "$ranks" ] || skip_all "not built: $ranks"
+. "$top/tests/lib/gpu-ranks.sh"
 [ -e "$build/tests/mock/.libs/libnccl.so.2" ] || skip_all "no mock of NCCL"
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
-export DT_TIMEOUT=300 DT_MOCK_GPUS=8 GPU_OF_ITS_OWN=1 DT_GPU_WAY=nccl
+export DT_MOCK_GPUS=8 GPU_OF_ITS_OWN=1 DT_GPU_WAY=nccl
 export LD_LIBRARY_PATH=$build/lib/.libs:$build/tests/mock/.libs
-fork() { timeout -k 5 620 "$build/tests/dt-fork" "$@"; }
-with() { (export "${@:2:$1}" && shift $(($1 + 1)) && fork "$@"); }
 
 # ---- it works ----
 
@@ -54,13 +50,6 @@ done
 like "another way is refused" \
     "$(with 1 DT_GPU_WAY=best -n 2 "$ranks" served 2>&1)" \
     'DT_GPU_WAY=best: expected ipc, multicast, nccl or staged'
-on_rank() # RANK VARIABLE MODE [ARG...], of three; the variable is for it alone
-{
-    # shellcheck disable=SC2016
-    fork -n 3 bash -c '
-        case $DT_FORK in "$1 "*) export "$2" ;; esac
-        exec "$3" "${@:4}"' - "$1" "$2" "$ranks" "${@:3}"
-}
 is "rank 0's choice counts" \
     "$(on_rank 1 DT_GPU_WAY=ipc served | grep -c ' nccl')" 14
 
@@ -74,9 +63,6 @@ goes_on() # NAME WORDS, with what was printed in $tmp/out
         "$(grep -c '^dt: ' "$tmp/out") $(grep -c ' other$' "$tmp/out") \
 $(grep -vc '^dt: \| other$' "$tmp/out")" "1 19 0"
 }
-# libtool's script would bring the mock back
-program=$build/tests/unit/.libs/gpu-ranks
-[ -x "$program" ] || program=$ranks
 mkdir "$tmp/none" && : >"$tmp/none/libnccl.so.2"
 with 1 "LD_LIBRARY_PATH=$tmp/none:$LD_LIBRARY_PATH" -n 2 "$program" served \
     >"$tmp/out" 2>&1

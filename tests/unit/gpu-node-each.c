@@ -7,21 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll/names.h"
 #include "exec/exec.h"
 #include "gpu-node-ranks.h"
 
 #define GUARD 64 /* bytes around what a call may touch */
-
-static const char *const names[] = {
-    [DT_COLL_ALLREDUCE] = "allreduce",
-    [DT_COLL_REDUCE] = "reduce",
-    [DT_COLL_BCAST] = "bcast",
-    [DT_COLL_ALLGATHER] = "allgather",
-    [DT_COLL_REDUCE_SCATTER] = "reduce_scatter",
-    [DT_COLL_ALLTOALL] = "alltoall",
-    [DT_COLL_GATHER] = "gather",
-    [DT_COLL_SCATTER] = "scatter",
-};
 
 /* One call. Its buffers are in two areas, or, in place, both in the first. */
 struct job {
@@ -118,7 +108,7 @@ static void differ(const struct job *job, const char *what)
 {
     const struct dt_shape *s = &job->shape;
     expect(false, "%s of %zu x type %d, op %d, root %zu, factor %g%s, +%zu: %s",
-           names[s->coll], s->count, (int)s->dtype, (int)s->op, s->root,
+           dt_name_coll(s->coll), s->count, (int)s->dtype, (int)s->op, s->root,
            s->prescale, s->in_place ? ", in place" : "", job->shift, what);
 }
 

@@ -5,27 +5,12 @@
  * it should. */
 #include "gpu-ranks.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mock.h"
 #include "ucx.h"
-
-static _Atomic int wrong;
-
-void expect(bool cond, const char *fmt, ...)
-{
-    char text[256];
-    va_list ap;
-    if (cond || wrong++ >= 5)
-        return;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    fprintf(stderr, "rank %d: %s: %s\n", dt_rank(), text, dt_last_error());
-}
 
 /* ---- the GPU ---- */
 
@@ -152,11 +137,7 @@ static void mode_stream(int argc, char **argv)
     mode_all(argc, argv);
 }
 
-static const struct {
-    const char *name;
-    void (*fn)(int argc, char **argv);
-    bool leaves; /* calls dt_finalize itself */
-} modes[] = {
+static const struct mode modes[] = {
     {"all", mode_all, false},           {"stream", mode_stream, false},
     {"order", mode_order, false},       {"two", mode_two, false},
     {"many", mode_many, false},         {"messages", mode_messages, false},
@@ -165,29 +146,14 @@ static const struct {
     {"broken", mode_broken, true},      {"served", mode_served, false},
     {"disagree", mode_disagree, false}, {"fails", mode_fails, true},
     {"dead", mode_dead, true},          {"direct", mode_direct, false},
-    {"sums", mode_sums, true},
+    {"sums", mode_sums, true},          {NULL, NULL, false},
 };
-#define MODES (sizeof(modes) / sizeof(modes[0]))
 
 int main(int argc, char **argv)
 {
-    const char *mode = argc > 1 ? argv[1] : "all";
-    size_t m = 0;
-    while (m < MODES && strcmp(modes[m].name, mode) != 0)
-        m++;
-    if (m == MODES) {
-        fprintf(stderr, "gpu-ranks: no mode %s\n", mode);
-        return 64;
-    }
-    if (dt_init() != DT_SUCCESS) {
-        fprintf(stderr, "dt_init: %s\n", dt_last_error());
-        return 2;
-    }
+    const struct mode *mode = begin_mode(modes, argc, argv);
     use_gpu();
-    modes[m].fn(argc - 2, argv + 2);
+    mode->fn(argc - 2, argv + 2);
     expect(!mock_ucx_wrong(), "UCX is not told what it should");
-    if (modes[m].leaves)
-        return wrong != 0;
-    expect(dt_finalize() == DT_SUCCESS, "finalize");
-    return wrong != 0;
+    return end_mode(mode);
 }

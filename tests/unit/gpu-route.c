@@ -5,6 +5,7 @@
 #include "coll/call.h"
 #include "coll/gpu_comm.h"
 #include "coll/gpu_node_part.h"
+#include "coll/names.h"
 #include "tap.h"
 
 #define IPC    DT_TUNE_IPC
@@ -50,18 +51,17 @@ static enum dt_gpu_route route(enum dt_coll coll, size_t count)
 static void sizes(void)
 {
     static const struct {
-        const char *name;
         enum dt_coll coll;
         size_t count; /* that is just short */
     } cases[] = {
-        {"allreduce", DT_COLL_ALLREDUCE, 256},
-        {"reduce", DT_COLL_REDUCE, 256},
-        {"bcast", DT_COLL_BCAST, 256},
-        {"allgather", DT_COLL_ALLGATHER, 256 / RANKS},
-        {"reduce_scatter", DT_COLL_REDUCE_SCATTER, 256 / RANKS},
-        {"alltoall", DT_COLL_ALLTOALL, 256 / RANKS},
-        {"gather", DT_COLL_GATHER, 256 / RANKS},
-        {"scatter", DT_COLL_SCATTER, 256 / RANKS},
+        {DT_COLL_ALLREDUCE, 256},
+        {DT_COLL_REDUCE, 256},
+        {DT_COLL_BCAST, 256},
+        {DT_COLL_ALLGATHER, 256 / RANKS},
+        {DT_COLL_REDUCE_SCATTER, 256 / RANKS},
+        {DT_COLL_ALLTOALL, 256 / RANKS},
+        {DT_COLL_GATHER, 256 / RANKS},
+        {DT_COLL_SCATTER, 256 / RANKS},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const enum dt_coll coll = cases[i].coll;
@@ -70,7 +70,7 @@ static void sizes(void)
         gpu.rules[coll] = (struct dt_tune_rule){1024, STAGED, NCCL};
         ok(route(coll, count) == DT_GPU_STAGED &&
                route(coll, count + 1) == DT_GPU_BY_NCCL,
-           "%s: short and long", cases[i].name);
+           "%s: short and long", dt_name_coll(coll));
     }
     rule_all((struct dt_tune_rule){0, IPC, IPC});
     gpu.rules[DT_COLL_BCAST] = (struct dt_tune_rule){0, NCCL, NCCL};

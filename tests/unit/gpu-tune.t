@@ -5,20 +5,16 @@
 # says, and dt-bench writes such a file. The driver and NCCL are mocks.
 top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/lib/tap.sh"
-build=${DT_BUILD:-$top/build}
-ranks=$build/tests/unit/gpu-ranks
+. "$top/tests/lib/gpu-ranks.sh"
 bench=$build/tools/dt-bench
-[ -x "$ranks" ] || skip_all "not built: $ranks"
 [ -x "$bench" ] || skip_all "not built: $bench"
 [ -e "$build/tests/mock/.libs/libnccl.so.2" ] || skip_all "no mock of NCCL"
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" || exit 1
 unset DT_GPU_WAY DT_TUNE
-export DT_TIMEOUT=300 DT_MOCK_GPUS=8 GPU_OF_ITS_OWN=1
+export DT_MOCK_GPUS=8 GPU_OF_ITS_OWN=1
 export LD_LIBRARY_PATH=$build/lib/.libs:$build/tests/mock/.libs
-fork() { timeout -k 5 620 "$build/tests/dt-fork" "$@"; }
-with() { (export "${@:2:$1}" && shift $(($1 + 1)) && fork "$@"); }
 served() { sort -u | sed -n 's/ nccl$//p' | tr '\n' ,; } # by NCCL
 rules() { printf '%s\n' "$@" >tune; }
 

@@ -202,21 +202,30 @@ static void examine(struct node_rank *r, struct op *op, struct memory *memory)
          op->shape.dtype, op->shape.op, op->shape.count, i, len);
 }
 
-static void random_program(struct node_rank *r, int ops, size_t max_len,
-                           int registered, bool late)
+/* What case_random does. */
+struct program {
+    int ops;
+    size_t max_len;
+    int registered; /* memory: 1 is, 0 is not, -1 some */
+    bool late;      /* each in its turn */
+};
+
+static void case_random(struct node_rank *r)
 {
+    const struct program *p = r->arg;
     struct memory memory;
-    uint64_t common = r->size * 31 + (unsigned)(registered + 1) * 7 + late;
+    uint64_t common =
+        r->size * 31 + (unsigned)(p->registered + 1) * 7 + p->late;
     uint64_t own = common * 1000 + r->me;
     open_memory(r, &memory);
-    for (int i = 0; i < ops; i++) {
+    for (int i = 0; i < p->ops; i++) {
         struct op op[2];
         bool two = node_random(&common) % 3 == 0;
-        if (late && (size_t)i % r->size == r->me)
+        if (p->late && (size_t)i % r->size == r->me)
             usleep(500 + (unsigned)(node_random(&own) % 3000));
         for (size_t k = 0; k <= two; k++) {
-            think_up(&op[k], &common, max_len);
-            choose(&op[k], &memory, &own, 2 * k, registered);
+            think_up(&op[k], &common, p->max_len);
+            choose(&op[k], &memory, &own, 2 * k, p->registered);
             begin(r, &op[k], &memory);
         }
         for (size_t k = 0; k <= two; k++) {
@@ -229,37 +238,6 @@ static void random_program(struct node_rank *r, int ops, size_t max_len,
     while (!OPS->passed(r->board, memory.round))
         node_wait(r, &turn);
     node_barrier(r);
-}
-
-static void case_private(struct node_rank *r)
-{
-    random_program(r, 300, 100000, 0, false);
-}
-
-static void case_registered(struct node_rank *r)
-{
-    random_program(r, 300, 100000, 1, false);
-}
-
-static void case_mixed(struct node_rank *r)
-{
-    random_program(r, 300, 100000, -1, false);
-}
-
-static void case_large(struct node_rank *r)
-{
-    random_program(r, 30, ARENA / 4 - 512, -1, false);
-}
-
-static void case_late(struct node_rank *r)
-{
-    random_program(r, 60, 300000, -1, true);
-}
-
-/* Many ranks, few operations. */
-static void case_many(struct node_rank *r)
-{
-    random_program(r, 6, 20000, -1, false);
 }
 
 /* Every type with every operation, short and long. */
@@ -347,15 +325,22 @@ static void case_disagree(struct node_rank *r)
     free(send);
 }
 
+static const struct program private = {300, 100000, 0, false},
+                            registered = {300, 100000, 1, false},
+                            mixed = {300, 100000, -1, false},
+                            large = {30, ARENA / 4 - 512, -1, false},
+                            late = {60, 300000, -1, true},
+                            many = {6, 20000, -1, false};
+
 static const struct node_case cases[] = {
     {"all types", case_types, {2, 3}},
     {"bounds", case_bounds, {2, 3, 5}},
-    {"private", case_private, {2, 3, 4, 8}},
-    {"registered", case_registered, {2, 3, 4, 8}},
-    {"mixed", case_mixed, {2, 3, 5, 16}},
-    {"large", case_large, {2, 3, 4}},
-    {"one is late", case_late, {2, 3, 5}},
-    {"many ranks", case_many, {17, 64}},
+    {"private", case_random, {2, 3, 4, 8}, .arg = &private},
+    {"registered", case_random, {2, 3, 4, 8}, .arg = &registered},
+    {"mixed", case_random, {2, 3, 5, 16}, .arg = &mixed},
+    {"large", case_random, {2, 3, 4}, .arg = &large},
+    {"one is late", case_random, {2, 3, 5}, .arg = &late},
+    {"many ranks", case_random, {17, 64}, .arg = &many},
     {"ranks disagree", case_disagree, {2}},
 };
 

@@ -170,7 +170,8 @@ static void run_case(const struct node_case *the, size_t size, bool threads)
     node->threads = threads;
     for (size_t i = 0; i < size; i++)
         starts[i] = (struct start){
-            .rank = {.node = node, .me = i, .size = size}, .the = the};
+            .rank = {.node = node, .me = i, .size = size, .arg = the->arg},
+            .the = the};
     bool good =
         threads ? run_threads(starts, size) : run_processes(the, starts, size);
     ok(good, "%zu ranks: %s", size, the->name);

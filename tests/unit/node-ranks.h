@@ -30,6 +30,7 @@ struct node_rank {
     size_t me, size;
     struct dt_tl *tl;       /* connected; closed after the case */
     struct dt_board *board; /* of id 0 and serial 1; closed after the case */
+    const void *arg;        /* the case's */
     struct dt_error err;
 };
 
@@ -38,6 +39,7 @@ struct node_case {
     void (*run)(struct node_rank *r);
     size_t sizes[4]; /* numbers of ranks to run it with */
     bool kills;      /* the last rank dies by SIGKILL: only as processes */
+    const void *arg;
 };
 
 /* Run them. Arguments of the program: "threads" or "processes", then only

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "coll/cut.h"
+#include "coll/names.h"
 #include "symbol.h"
 #include "tap.h"
 #include "tl/tl.h"
@@ -134,7 +135,7 @@ static void make_uneven(struct symbol_case *c, size_t *some, uint64_t *state)
     }
 }
 
-static void try(enum dt_coll coll, const char *name, size_t cases)
+static void try(enum dt_coll coll, size_t cases)
 {
     const struct dt_algorithm *table = dt_algorithms(coll);
     for (; table->name; table++) {
@@ -160,8 +161,9 @@ static void try(enum dt_coll coll, const char *name, size_t cases)
             one(&c, &tally);
         }
         ok(tally.run && !tally.failed,
-           "%s, %s: %zu cases (%zu not served), at most %zu tasks", name,
-           table->name, tally.run, tally.skipped, tally.tasks);
+           "%s, %s: %zu cases (%zu not served), at most %zu tasks",
+           dt_name_coll(coll), table->name, tally.run, tally.skipped,
+           tally.tasks);
     }
 }
 
@@ -273,14 +275,8 @@ static void long_ones(void)
 int main(void)
 {
     size_t cases = getenv("DT_TEST_LONG") ? 3000 : 200;
-    try(DT_COLL_ALLREDUCE, "allreduce", cases);
-    try(DT_COLL_REDUCE, "reduce", cases);
-    try(DT_COLL_BCAST, "bcast", cases);
-    try(DT_COLL_ALLGATHER, "allgather", cases);
-    try(DT_COLL_REDUCE_SCATTER, "reduce_scatter", cases);
-    try(DT_COLL_ALLTOALL, "alltoall", cases);
-    try(DT_COLL_GATHER, "gather", cases);
-    try(DT_COLL_SCATTER, "scatter", cases);
+    for (int coll = DT_COLL_ALLREDUCE; coll <= DT_COLL_SCATTER; coll++)
+        try((enum dt_coll)coll, cases);
     wire();
     order();
     long_ones();
