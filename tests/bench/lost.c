@@ -114,9 +114,10 @@ static double count(const struct bench *b, const char *way)
 
 static void lose(const struct bench *b)
 {
-    char memory[64];
-    snprintf(memory, sizeof(memory), "/dev/shm/slurm-dt-%u",
-             (unsigned)geteuid());
+    char memory[160];
+    const char *id = dt_run_id();
+    snprintf(memory, sizeof(memory), "/dev/shm/slurm-dt-%u/%s",
+             (unsigned)geteuid(), *id ? id : "none");
     if (b->new) {
         clear(b->dir);
         clear(memory);

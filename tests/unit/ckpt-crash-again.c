@@ -12,8 +12,8 @@
 #include "tap.h"
 
 static const struct crash_plan plans[] = {
-    {"two nodes", 2, 2, true, false, false, "none", 0, 1},
-    {"three nodes, xor", 3, 3, true, false, false, "xor:3", 1, 1},
+    {"two nodes", 2, 2, true, false, false, "none", 0},
+    {"three nodes, xor", 3, 3, true, false, false, "xor:3", 1},
 };
 
 static struct crash_run *run;
@@ -28,16 +28,8 @@ static int record(void (*fn)(void))
     return disk_end();
 }
 
-/* What is left on the disks of the nodes. */
-static void restore(int at, int state)
-{
-    disk_restore(at, state);
-    crash_forget_memory();
-    crash_lose(0);
-}
-
 /* The disks when some nodes had committed version and others had not, at the
- * moment number i of those. */
+ * moment number i of those, which all left the disks otherwise. */
 static bool cut_within(int version, int i)
 {
     int found;
@@ -45,12 +37,14 @@ static bool cut_within(int version, int i)
     struct crash_run was = *run;
     for (int at = was.begun_at[version]; at <= was.ended_at[version]; at++) {
         int last = disk_states(at) - 1;
-        restore(at, last);
+        if (!crash_is_new(at, last, CRASH_SHARED, 0, version, true))
+            continue;
+        crash_restore(at, last, CRASH_SHARED);
         int unfinished = crash_unfinished();
         if (unfinished == 0 || unfinished == run->plan->nodes ||
             !crash_loads(0, version, &found) || found != version || i-- > 0)
             continue;
-        restore(at, last);
+        crash_restore(at, last, CRASH_SHARED);
         return true;
     }
     return false;
@@ -67,7 +61,7 @@ static void load_and_save(void)
 /* How many different disks there were; -1: something was wrong. */
 static int cut_again(void)
 {
-    int next = CRASH_VERSIONS + 1, version, want = loaded;
+    int next = CRASH_VERSIONS + 1, version, want = loaded, disks = 0;
     int events = record(load_and_save);
     if (run->rc != DT_SUCCESS)
         return -1;
@@ -75,17 +69,18 @@ static int cut_again(void)
     for (int at = 0; at <= events; at++) {
         int from = was.ended_at[next] <= at ? next : want;
         int to = was.begun_at[next] <= at ? next : want;
-        int last = disk_states(at) - 1, first = disk_syncs(at) ? 0 : last;
-        for (int i = last; i >= first; i--) {
-            restore(at, i);
-            if (!crash_is_new(from, to, false) ||
-                crash_loads(from, to, &version))
+        for (int i = disk_states(at) - 1; i >= 0; i--) {
+            if (!crash_is_new(at, i, CRASH_SHARED, from, to, false))
+                continue;
+            disks++;
+            crash_restore(at, i, CRASH_SHARED);
+            if (crash_loads(from, to, &version))
                 continue;
             diag("%s", disk_describe(at, i));
             return -1;
         }
     }
-    return crash_count_new();
+    return disks;
 }
 
 static void test_again(const struct crash_plan *plan, int version)
@@ -94,7 +89,7 @@ static void test_again(const struct crash_plan *plan, int version)
     bool good = true;
     for (bool more = true; good && more; moments += more) {
         crash_begin(plan);
-        more = cut_within(version, 8 * moments);
+        more = cut_within(version, moments);
         loaded = version;
         if (more)
             n = cut_again();

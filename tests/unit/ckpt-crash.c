@@ -127,7 +127,7 @@ static void test_power(const struct plan *plan)
     for (int at = 0; at <= events && wrong < 5; at++) {
         int n = disk_states(at);
         for (int i = 0; i < n && wrong < 5; i++) {
-            disk_restore(at, i);
+            disk_restore(at, i, 0);
             int now = which(plan, dir);
             bool good = at < events ? may_be(plan, now) : now == NEW_SALT;
             if (!good || !goes_on(plan, dir)) {

@@ -3,9 +3,9 @@
 /* crash-job.c - the training that is cut short. */
 #include "crash-job.h"
 
-#include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -102,12 +102,15 @@ static char *base, dir[CRASH_NODES][PATH_MAX], flush[PATH_MAX], run_id[32];
 static struct crash_run *run; /* memory shared with children */
 static struct {
     int count;
-    uint64_t sum[20000];
-} seen; /* directories that were asked about */
+    uint64_t sum[1 << 17];
+} seen; /* what was asked, a hash table; 0 is free */
 
 struct crash_run *crash_setup(void)
 {
     ckpt_temp_in_memory(); /* what is synced is only looked at */
+    /* Large room from the kernel each time, as in a program that loads once:
+     * again from the heap, a calloc of it clears it all. */
+    mallopt(M_MMAP_THRESHOLD, 256 << 10);
     snprintf(run_id, sizeof(run_id), "crash-%d", (int)getpid());
     fake_world_run_id(run_id);
     run = mmap(NULL, sizeof(*run), PROT_READ | PROT_WRITE,
@@ -216,7 +219,8 @@ void crash_begin(const struct crash_plan *plan)
     }
     memset(run, 0, sizeof(*run));
     run->plan = plan;
-    seen.count = 0;
+    if (seen.count > 0)
+        memset(&seen, 0, sizeof(seen));
 }
 
 void crash_record(void)
@@ -345,36 +349,33 @@ unsigned crash_choose(int count, int i)
             return nodes;
 }
 
-static uint64_t sum;
-
-static int add_one(const char *path, const struct stat *st, int type,
-                   struct FTW *ftw)
+/* disk_begin's number of the shared one is that behind the nodes. */
+static unsigned roots(unsigned lost)
 {
-    uint64_t of[2] = {dt_checksum(path, strlen(path)), 0};
-    (void)ftw;
-    if (type == FTW_F) {
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0 || dt_checksum_file(fd, (size_t)st->st_size, &of[1], NULL) !=
-                          DT_SUCCESS)
-            abort();
-        close(fd);
-    }
-    sum += dt_checksum(of, sizeof(of)); /* in any order */
-    return 0;
+    unsigned nodes = lost & (CRASH_SHARED - 1);
+    return lost & CRASH_SHARED ? nodes | 1u << run->plan->nodes : nodes;
 }
 
-bool crash_is_new(int from, int to, bool last)
+void crash_restore(int at, int state, unsigned lost)
 {
-    sum = 0;
-    nftw(base, add_one, 16, FTW_PHYS);
-    const uint64_t key[] = {sum, (uint64_t)from, (uint64_t)to, last};
-    sum = dt_checksum(key, sizeof(key));
-    for (int i = 0; i < seen.count; i++)
-        if (seen.sum[i] == sum)
-            return false;
-    if (seen.count == (int)(sizeof(seen.sum) / sizeof(seen.sum[0])))
+    disk_restore(at, state, roots(lost));
+    crash_forget_memory();
+}
+
+bool crash_is_new(int at, int state, unsigned lost, int from, int to, bool last)
+{
+    const size_t room = sizeof(seen.sum) / sizeof(seen.sum[0]);
+    const uint64_t key[] = {disk_sum(at, state, roots(lost)), (uint64_t)from,
+                            (uint64_t)to, last};
+    const uint64_t sum = dt_checksum(key, sizeof(key));
+    size_t i = sum % room;
+    while (seen.sum[i] && seen.sum[i] != sum)
+        i = (i + 1) % room;
+    if (seen.sum[i] == sum)
+        return false;
+    if (++seen.count > (int)room / 2)
         abort();
-    seen.sum[seen.count++] = sum;
+    seen.sum[i] = sum;
     return true;
 }
 

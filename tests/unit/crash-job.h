@@ -21,7 +21,6 @@ struct crash_plan {
     bool async, no_exchange, no_link;
     const char *redundancy; /* not NULL: directories of the nodes' own */
     int bears;              /* so many lost nodes */
-    int stride; /* not each call is killed at: the nodes do all the same */
 };
 
 struct crash_run {
@@ -69,9 +68,16 @@ void crash_lose(unsigned nodes);
 /* So many nodes, in another way for each i up to some. */
 unsigned crash_choose(int count, int i);
 
-/* Has this been asked for the first time of directories as they are now? And
- * how often so since crash_begin. */
-bool crash_is_new(int from, int to, bool last);
+/* disk_restore, and the nodes' memory is empty. lost: a bit for each node whose
+ * disk is empty, and CRASH_SHARED for the directory that all see. */
+#define CRASH_SHARED (1u << CRASH_NODES)
+void crash_restore(int at, int state, unsigned lost);
+
+/* Is this asked for the first time since crash_begin of disks that hold what
+ * they do then? And how often was it. What is loaded depends on nothing else:
+ * of the same disks the same would be loaded again. */
+bool crash_is_new(int at, int state, unsigned lost, int from, int to,
+                  bool last);
 int crash_count_new(void);
 
 #endif

@@ -12,6 +12,7 @@
 #define DISK_MODEL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Record from now on what happens below these n directories; all that is
  * there is on disk. From any thread until disk_end, which returns how many
@@ -26,11 +27,12 @@ int disk_now(void);
  * The last of them is that without a power cut: all that was done. */
 int disk_states(int at);
 
-/* Is event number at a sync, or the end? There are most states then. */
-bool disk_syncs(int at);
+/* Bring the directories into that state, those with their bit in lost empty. */
+void disk_restore(int at, int state, unsigned lost);
 
-/* Bring the directories into that state. */
-void disk_restore(int at, int state);
+/* The same for all states in which the same is in the directories, as far as
+ * they are not lost. */
+uint64_t disk_sum(int at, int state, unsigned lost);
 
 /* The state in words, valid until the next call. */
 const char *disk_describe(int at, int state);
