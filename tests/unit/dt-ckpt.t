@@ -220,10 +220,11 @@ wait "$watcher"
 is "watch --count ends" "$? $(wc -l <watched)" "0 2"
 like "watch: a new one" "$(head -n 1 watched)" \
     '^seen/step-000000000006: 6\.87 MiB, 4 ranks on 2 nodes, run 4711'
+# Who runs the tests in the background may ignore ^C.
 interrupt() # COMMAND...; its status after ^C, once it has begun to wait
 {
     set -m
-    "$tool" "$@" >/dev/null 2>interrupted &
+    env --default-signal=INT "$tool" "$@" >/dev/null 2>interrupted &
     local pid=$!
     sleeps "$pid"
     kill -INT "$pid"
@@ -412,7 +413,7 @@ stop() # DIR COMMAND...; interrupt it when it has begun to write in DIR
     local dir=$1 pid
     shift
     set -m
-    "$tool" "$@" 2>interrupted &
+    env --default-signal=INT "$tool" "$@" 2>interrupted &
     pid=$!
     until [ "$(find "$dir" -size +4096k)" ]; do
         kill -0 "$pid" 2>/dev/null || break
