@@ -4,4 +4,4 @@
 # losses.t - many more ranks are lost than coll-loss.t tries by itself, and in
 # more jobs: DT_LOSSES kills (114), and as many stops
 top=$(cd "$(dirname "$0")/../.." && pwd)
-exec "$top/tests/unit/coll-loss.t" "${DT_LOSSES:-114}" 4.1 4.2 4.4 5.3
+exec "$top/tests/unit/coll/loss.t" "${DT_LOSSES:-114}" 4.1 4.2 4.4 5.3

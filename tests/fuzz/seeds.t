@@ -6,7 +6,7 @@
 top=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
-seeds=${DT_BUILD:-$top/build}/tests/unit/sim-seeds.t
+seeds=${DT_BUILD:-$top/build}/tests/unit/coll/sim-seeds.t
 [ -x "$seeds" ] || skip_all "not built: $seeds"
 
 many=${DT_SEEDS:-100000} half=$((${DT_SEEDS:-100000} / 2))

@@ -10,9 +10,9 @@
 # shellcheck shell=bash disable=SC2154
 
 build=${DT_BUILD:-$top/build}
-ranks=$build/tests/unit/gpu-ranks
+ranks=$build/tests/unit/gpu/ranks
 [ -x "$ranks" ] || skip_all "not built: $ranks"
-program=$build/tests/unit/.libs/gpu-ranks
+program=$build/tests/unit/gpu/.libs/ranks
 [ -x "$program" ] || program=$ranks
 export DT_TIMEOUT=300
 

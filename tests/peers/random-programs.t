@@ -6,7 +6,7 @@
 # shellcheck source=tests/peers/peer.sh
 . "$(dirname "$0")/peer.sh"
 build=${DT_BUILD:-$top/build}
-ranks=$build/tests/unit/random-ranks
+ranks=$build/tests/unit/coll/random-ranks
 [ -x "$ranks" ] || skip_all "not built: $ranks"
 need_command mpicc
 [ "$(mpicc --showme:version 2>/dev/null | grep -c 'Open MPI')" -gt 0 ] ||

@@ -86,9 +86,9 @@ violations() # TREE; one line per wrong #include
 }
 
 # Which of our and the foreign libraries does each library link?
-wrong_links() # MAKEFILE
+wrong_links() # MAKEFILE...
 {
-    sed -e ':a' -e '/\\$/{N;ba' -e '}' -e 's/\\\n//g' "$1" |
+    sed -s -e ':a' -e '/\\$/{N;ba' -e '}' -e 's/\\\n//g' "$@" |
         sed -nE 's/^(lib_libdt_([a-z]+)_la|(spank|pmix)_[a-z_]*la)_LIBADD *\+?=/\1/p' |
         while read -r name rest; do
             layer=${name#lib_libdt_} layer=${layer%_la}
@@ -131,7 +131,9 @@ calls_upward() # FOLDER of lib*-LAYER.a
 }
 
 is "no include goes upward" "$(violations "$top")" ""
-is "no link line goes upward" "$(wrong_links "$top/Makefile.am")" ""
+mapfile -t makefiles < <(find "$top" -name build -prune -o -name Makemodule.am \
+    -print)
+is "no link line goes upward" "$(wrong_links "${makefiles[@]}")" ""
 
 build=${DT_BUILD:-$top/build}
 [ -e "$build/lib/.libs/libdt-base.a" ] &&

@@ -15,6 +15,8 @@ done
 mapfile -t files < <(find bootstrap "${folders[@]}" -type f \
     ! -path '*/.libs/*' ! -path '*/.deps/*' ! -name '*.[ao]' ! -name '*.l[ao]' \
     ! -name '.dirstamp' ! -name 'libtool.m4' ! -name 'lt*.m4' | sort)
+mapfile -t makefiles < <(find . -name build -prune -o -name Makemodule.am -print)
+makefiles+=(Makefile.am)
 sources=() scripts=()
 for file in "${files[@]}"; do
     read -r line <"$file" 2>/dev/null
@@ -53,7 +55,8 @@ unlisted()
 {
     local file name lists
     lists=$(sed -E -e 's/-I[^ ]*//g' \
-        -e 's/^AC_CONFIG_FILES\(\[(.*)\]\)/\1.in/' Makefile.am configure.ac)
+        -e 's/^AC_CONFIG_FILES\(\[(.*)\]\)/\1.in/' \
+        -e 's/^include //' "${makefiles[@]}" configure.ac)
     for file in "${files[@]}"; do
         name=$file
         until [ "$name" = . ] ||

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "../unit/tl-ranks.h"
+#include "../unit/tl/ranks.h"
 
 /* Seconds for a send that nobody holds up, on emulated processors of a busy
  * host. */

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the slurm-dt developers
+# node.t - collectives among GPUs of one node, on the mock driver.
+top=$(cd "$(dirname "$0")/../../.." && pwd)
+. "$top/tests/lib/tap.sh"
+build=${DT_BUILD:-$top/build}
+ranks=$build/tests/unit/gpu/node-ranks
+fork() { timeout -k 5 620 "$build/tests/dt-fork" "$@"; }
+
+[ -x "$ranks" ] || skip_all "not built: $ranks"
+[ -e "$build/tests/mock/.libs/libcuda.so.1" ] || skip_all "no mock driver"
+export DT_GPUS=0
+export LD_LIBRARY_PATH=$build/lib/.libs:$build/tests/mock/.libs
+
+for n in 1 2 3 5; do
+    ok "$n ranks: every collective, type, operation" fork -n "$n" "$ranks" each
+done
+ok "two ranks, several rounds" fork -n 2 "$ranks" large
+ok "three ranks, several rounds" fork -n 3 "$ranks" large
+ok "three ranks with a GPU each" \
+    env DT_MOCK_GPUS=3 "$build/tests/dt-fork" -n 3 "$ranks" -s each
+ok "streams take turns" fork -n 4 "$ranks" streams
+ok "also when what is on them is slow" \
+    env DT_MOCK_DELAY=cuLaunchKernel=500 "$build/tests/dt-fork" -n 2 "$ranks" \
+    streams
+ok "a barrier is one" fork -n 3 "$ranks" barrier
+ok "graphs record, and replay" fork -n 3 "$ranks" captured
+
+# Each rank prints what it was told; all must be the same.
+told() # dt-fork's and gpu-node-ranks' words
+{
+    fork "$@" 2>&1 | sort | uniq -c | sed 's/^ *//'
+}
+
+is "the boards are open" "$(told -n 3 "$ranks" open)" "3 open by ipc"
+while IFS='|' read -r name where rank variable want; do
+    # shellcheck disable=SC2086
+    like "$name" "$(told $where "$ranks" -s -r "$rank" "$variable" open)" \
+        "^$want"
+done <<'END'
+one GPU has no memory left|-n 3|2|DT_MOCK_FAIL=cuMemAlloc_v2=2|3 rank 2: [^;]*OUT_OF_MEMORY[^;]*$
+one GPU does not reach another|-n 2|1|DT_MOCK_NO_PEER=0-1|2 rank 1: GPU 0000:1b:00.0 cannot read GPU 0000:1a:00.0 of rank 0: no peer-to-peer[^;]*$
+one rank does not see all GPUs|-n 2|0|DT_MOCK_GPUS=1|2 rank 0: GPU 0000:1b:00.0 of rank 1 is not visible here
+a kernel cannot be launched|-n 3|1|DT_MOCK_FAIL=cuLaunchKernel=719|3 rank 1: .*719
+two nodes|-n 2 -N 2|0|A=B|2 its ranks are on 2 nodes; rank 0: .*by fabric handle: CUDA_ERROR_NOT_SUPPORTED
+too many ranks|-n 17|0|A=B|17 it has 17 ranks, more than 16$
+END
+
+# ---- kinds of handles: the next where one is refused to any rank ----
+
+# the variable VMM, if any, is for all ranks
+while IFS='|' read -r name where vmm rank fail want; do
+    # shellcheck disable=SC2086
+    like "handles: $name" "$(export "DT_MOCK_VMM=$vmm" && told $where "$ranks" -s \
+        -r "$rank" "$fail" open)" "^$want\$"
+done <<'END'
+IPC is refused where memory is made|-n 3|fd,fabric|1|DT_MOCK_FAIL=cuIpcGetMemHandle=801|3 open by fd
+IPC is refused where it is mapped|-n 3|fd,fabric|2|DT_MOCK_FAIL=cuIpcOpenMemHandle_v2=1|3 open by fd
+one maps the first and not the second|-n 3|fd,fabric|0|DT_MOCK_FAIL=cuIpcOpenMemHandle_v2=205@2|3 open by fd
+16 ranks|-n 16|fd|7|DT_MOCK_FAIL=cuIpcOpenMemHandle_v2=1|16 open by fd
+no descriptors|-n 3|fabric|1|DT_MOCK_FAIL=cuIpcGetMemHandle=801|3 open by fabric
+two nodes|-n 4 -N 2|fd,fabric|0|A=B|4 open by fabric
+none at all|-n 3||1|DT_MOCK_FAIL=cuIpcOpenMemHandle_v2=1|3 rank 1: it cannot import memory of rank 0 .*IPC handle: CUDA_ERROR_INVALID_VALUE .1.; rank 0: CUDA: cannot share .* by file descriptor: CUDA_ERROR_NOT_SUPPORTED .801.; rank 0: .* by fabric handle: .*801.
+descriptors are refused, too|-n 2|fd|1|DT_MOCK_FAIL=cuIpcGetMemHandle=801,cuMemImportFromShareableHandle=800|2 rank 1: .*IPC handle.*; rank 1: it cannot import .*by file descriptor: .*800.; rank 0: .*fabric handle.*
+no memory for the second kind|-n 2|fd,fabric|1|DT_MOCK_FAIL=cuIpcGetMemHandle=801,cuMemCreate=2|2 rank 1: .*IPC handle[^;]*; rank 1: .*OUT_OF_MEMORY[^;]*
+another node is not on the fabric|-n 2 -N 2|fabric|1|DT_MOCK_FAIL=cuMemImportFromShareableHandle=800|2 its ranks are on 2 nodes; rank 1: it cannot import memory of rank 0 .*800.
+END
+refused() { (export "DT_MOCK_VMM=$1" DT_MOCK_FAIL=cuIpcGetMemHandle=801 && fork "${@:2}"); }
+ok "by descriptors: every collective" refused fd -n 3 "$ranks" -s each
+ok "by fabric handles: every collective" refused fabric -n 2 "$ranks" -s each
+ok "by fabric handles, on two nodes: every collective" \
+    refused fabric -n 4 -N 2 "$ranks" -s each
+is "by descriptors: one is killed" "$(refused fd -n 3 "$ranks" kill 2>&1)" \
+    "dt-fork: rank 2: killed by signal 9"
+if unshare --net true 2>/dev/null; then
+    # shellcheck disable=SC2016
+    like "no descriptors between network namespaces" \
+        "$(DT_MOCK_FAIL=cuIpcGetMemHandle=801 fork -n 2 bash -c '
+            case $DT_FORK in "1 "*) exec unshare --net "$@" ;; esac
+            exec "$@"' - "$ranks" open 2>&1 | sort -u)" \
+        'rank 0: it cannot show memory to rank 1: its socket is not to be reached, as in another network namespace: Connection refused; rank 0: .*fabric'
+else
+    ok "no descriptors between network namespaces # SKIP no unshare here" true
+fi
+
+for n in 2 4; do
+    is "$n ranks, one is killed, and the others are told to give up" \
+        "$(fork -n "$n" "$ranks" kill 2>&1)" \
+        "dt-fork: rank $((n - 1)): killed by signal 9"
+done
+
+done_testing

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* hwloc.c - topologies from hwloc's XML, and from this machine */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "hwloc-xml.h"
+#include "../tap.h"
+
+/* A topology that is there even if reading failed. */
+static dt_topo_t *expect(const char *xml, const char *what)
+{
+    struct dt_error err;
+    dt_topo_t *topo = read_xml(xml, &err);
+    ok(topo != NULL, "%s is read%s%s", what, topo ? "" : ": ",
+       topo ? "" : err.text);
+    return topo ? topo : dt_topo_create();
+}
+
+static bool cpus_are(const dt_cpuset_t *set, const char *want)
+{
+    char text[256];
+    return strcmp(dt_cpuset_print(set, text, sizeof(text)), want) == 0;
+}
+
+/* ---- what is read ---- */
+
+static void version_2(void)
+{
+    dt_topo_t *topo = expect(TWO_PACKAGES, "version 2");
+    ok(topo->npackages == 2 && topo->ncpus == 8 && topo->nnumas == 2,
+       "packages, CPUs, NUMA nodes");
+    ok(topo->numa[1].id == 8 && topo->numa[1].package == 1 &&
+           topo->numa[1].memory == 1024 &&
+           cpus_are(&topo->numa[1].cpus, "2-3,6-7"),
+       "a NUMA node has the CPUs next to it");
+    ok(topo->cpu[1].core == 1 && topo->cpu[5].core == 1 &&
+           topo->cpu[6].core == 2 && topo->cpu[6].package == 1,
+       "siblings share a core, cores are numbered per node");
+
+    const dt_topo_gpu_t *gpu = &topo->gpu[0];
+    ok(topo->ngpus == 1 && strcmp(gpu->bus, "0000:03:00.0") == 0,
+       "the display of a BMC is no GPU");
+    ok(strcmp(gpu->name, "H100  SXM ") == 0 && strcmp(gpu->uuid, "GPU-1") == 0,
+       "its name is the driver's, without quotes");
+    ok(gpu->vendor == DT_VENDOR_NVIDIA && gpu->memory == 1 << 20 &&
+           gpu->numa == 0 && gpu->package == 0 && gpu->part == -1 &&
+           cpus_are(&gpu->cpus, "0-1,4-5"),
+       "its vendor, memory and place");
+
+    ok(topo->nnics == 3, "Ethernet without RDMA is left out");
+    ok(strcmp(topo->nic[0].name, "mlx5_0") == 0 &&
+           strcmp(topo->nic[0].names, "mlx5_0/mlx5_9/ib0") == 0 &&
+           strcmp(topo->nic[0].net, "ib0") == 0,
+       "two verbs names: %s", topo->nic[0].names);
+    ok(topo->nic[0].type == DT_NIC_IB && topo->nic[0].state == DT_LINK_UP &&
+           topo->nic[0].port == 1,
+       "InfiniBand, up");
+    ok(topo->nic[1].type == DT_NIC_ROCE && topo->nic[1].state == DT_LINK_DOWN &&
+           topo->nic[1].numa == 1,
+       "RoCE, down");
+    ok(topo->nic[2].type == DT_NIC_IB && topo->nic[2].state == DT_LINK_DOWN &&
+           topo->nic[2].port == 0,
+       "without a port: down");
+    ok(topo->pci[0][1] == DT_PATH_PIX && topo->pci[0][2] == DT_PATH_SYS &&
+           topo->pci[2][3] == DT_PATH_PIX,
+       "paths");
+    ok(topo->nswitches == 4 && strcmp(topo->switches[0].name, "0000:00") == 0 &&
+           strcmp(topo->switches[1].name, "0000:01:00.0") == 0 &&
+           gpu->under == 1 && topo->switches[1].numa == 0,
+       "switches");
+    dt_topo_destroy(topo);
+}
+
+/* Version 1 has CPUs and devices below NUMA nodes, and offline CPUs; POWER9
+ * has the memory of GPUs as nodes from 255 downward. */
+static void version_1(void)
+{
+    dt_topo_t *topo = expect(
+        V1(NUMA("0", "0x3",
+                OBJECT("Socket", "os_index='0'",
+                       CORE("0", CPU("0") "<object type='PU' os_index='1' "
+                                          "online_cpuset='0x0'/>"))
+                    HOST("00-04",
+                         NVIDIA("03:00.0", "0", "") NVIDIA("04:00.0", "0", "")))
+               NUMA("254", "0x0", "") NUMA("255", "0x0", "")),
+        "version 1");
+    ok(topo->ncpus == 1 && !topo->cpu[1].present &&
+           cpus_are(&topo->numa[0].cpus, "0"),
+       "an offline CPU is not there");
+    ok(topo->ngpus == 2 && topo->pci[0][1] == DT_PATH_PHB &&
+           topo->gpu[1].numa == 0,
+       "devices below a NUMA node");
+    ok(topo->numa[1].gpu == 1 && topo->numa[2].gpu == 0 &&
+           topo->gpu[0].memory_numa == 2 && topo->numa[0].gpu == -1,
+       "NUMA nodes without CPUs are the GPUs'");
+    dt_topo_destroy(topo);
+}
+
+static void gpu_memory(void)
+{
+    dt_topo_t *topo = expect(
+        V2(OBJECT("Package", "",
+                  NUMA("0", "0x1", "")
+                      OBJECT("NUMANode",
+                             "os_index='2' subtype='GPUMemory' cpuset='0x1'",
+                             INFO("PCIBusID", "00000000:04:00.0"))
+                          CPUS HOST("03-04", NVIDIA("03:00.0", "0", "")
+                                                 NVIDIA("04:00.0", "0", "")))
+               OBJECT("Package", "",
+                      NUMA("1", "0x2", "") NUMA("3", "0x0", "") CPU("1")
+                          HOST("83-83", NVIDIA("83:00.0", "0", ""))),
+           ""),
+        "a machine with GPU memory");
+    ok(topo->numa[1].gpu == 1 && cpus_are(&topo->numa[1].cpus, ""),
+       "the GPU whose memory it is, by its bus id");
+    ok(topo->numa[3].gpu == 2 && topo->numa[3].package == 1,
+       "and by its package");
+    ok(topo->cpu[0].numa == 0 && topo->gpu[1].numa == 0 &&
+           topo->numa[0].gpu == -1 && topo->numa[2].gpu == -1,
+       "main memory stays main memory");
+    dt_topo_destroy(topo);
+    topo = expect(V2(NUMA("0", "0x1", "") NUMA("1", "0x0", "") CPUS, ""),
+                  "memory without CPUs, and no GPUs");
+    ok(topo->numa[1].gpu == -1, "belongs to no GPU");
+    dt_topo_destroy(topo);
+}
+
+/* What is printed is read again, so what cannot be read is not printed. */
+static void broken_memory(void)
+{
+    dt_topo_t *topo = expect(
+        V2(OBJECT("NUMANode",
+                  "os_index='0' cpuset='0x1' "
+                  "local_memory='18446744073709551615'",
+                  "") CPUS HOST("03-03", NVIDIA("03:00.0", "0",
+                                                INFO("CUDAGlobalMemorySize",
+                                                     "18014398509481983"))),
+           ""),
+        "a machine with 16 EiB of memory");
+    ok(topo->numa[0].memory == 0 && topo->gpu[0].memory == 0,
+       "has an unknown amount");
+    dt_topo_destroy(topo);
+}
+
+static void which_gpus(void)
+{
+    dt_topo_t *topo = expect(
+        V2(CPUS HOST(
+               "00-09",
+               PCI("00:02.0", "0380", "8086:4680", "0", "") PCI(
+                   "01:00.0", "0300", "8086:56a0", "0",
+                   "") PCI("02:00.0", "0380", "8086:0bd5", "0",
+                           "") PCI("03:00.0", "0300", "102b:0536", "0", "")
+                   PCI("04:00.0", "0680", "10de:22a3", "0",
+                       "") PCI("05:00.0", "0300", "10de:2684", "0", "")
+                       AMD("06:00.0", "0300", OSDEV("1", "renderD128", "")) AMD(
+                           "07:00.0", "0300",
+                           OSDEV("1", "rsmi0", INFO("AMDUUID", "ab")))
+                           AMD("08:00.0", "1200",
+                               OSDEV("1", "rsmi1", INFO("AMDUUID", "00")))
+                               OBJECT(
+                                   "Bridge",
+                                   "bridge_type='1-1' pci_busid='0000:00:03.0' "
+                                   "pci_type='0604 [1002:14a1] [1002:14a1] 00'",
+                                   AMD("09:00.0", "0300", ""))),
+           ""),
+        "a box of cards");
+    static const char *const want[] = {"0000:02:00.0", "0000:05:00.0",
+                                       "0000:07:00.0", "0000:08:00.0",
+                                       "0000:09:00.0"};
+    bool good = topo->ngpus == 5;
+    for (int i = 0; good && i < 5; i++)
+        good = strcmp(topo->gpu[i].bus, want[i]) == 0;
+    ok(good, "what computes: neither displays nor switches");
+    ok(strcmp(topo->gpu[2].uuid, "GPU-00000000000000ab") == 0 &&
+           *topo->gpu[3].uuid == '\0',
+       "UUIDs of AMD");
+    dt_topo_destroy(topo);
+}
+
+static void partitions(void)
+{
+    dt_topo_t *topo = expect(
+        V2(CPUS HOST("00-02",
+                     AMD("01:00.0", "1200",
+                         OSDEV("1", "rsmi10", INFO("AMDUUID", "a"))
+                             OSDEV("1", "rsmi2", INFO("AMDUUID", "2"))
+                                 OSDEV("1", "rsmi9", INFO("AMDUUID", "9")))
+                         AMD("02:00.0", "1200", OSDEV("1", "rsmi11", ""))),
+           ""),
+        "a partitioned GPU");
+    bool good = topo->ngpus == 4;
+    for (int i = 0; good && i < 3; i++)
+        good = strcmp(topo->gpu[i].bus, "0000:01:00.0") == 0 &&
+               topo->gpu[i].part == i;
+    ok(good && topo->gpu[3].part == -1, "one GPU per partition");
+    ok(strstr(topo->gpu[0].uuid, "2") && strstr(topo->gpu[1].uuid, "9") &&
+           strstr(topo->gpu[2].uuid, "a"),
+       "in order of their numbers");
+    dt_topo_destroy(topo);
+}
+
+static void other_nics(void)
+{
+    dt_topo_t *topo = expect(
+        V2(CPUS HOST("00-02",
+                     PCI("01:00.0", "0200", "17db:0501", "0",
+                         NET("hsn0")) PCI("02:00.0", "0200", "1d0f:efa2", "0",
+                                          VERBS("rdmap2s0", PORT("4", "0x0")))
+                         MELLANOX("03:00.0", "0207",
+                                  VERBS("mlx4_0",
+                                        INFO("Port1State", "1")
+                                            INFO("Port1LID", "0x0")
+                                                INFO("Port2State", "4")
+                                                    INFO("Port2LID", "0x3")))),
+           ""),
+        "Slingshot, EFA and two ports");
+    ok(topo->nic[0].type == DT_NIC_SLINGSHOT &&
+           topo->nic[0].state == DT_LINK_UNKNOWN &&
+           strcmp(topo->nic[0].name, "hsn0") == 0,
+       "Slingshot, by its interface");
+    ok(topo->nic[1].type == DT_NIC_EFA && topo->nic[1].state == DT_LINK_UP &&
+           strcmp(topo->nic[1].name, "rdmap2s0") == 0,
+       "EFA");
+    ok(topo->nic[2].port == 2 && topo->nic[2].state == DT_LINK_UP,
+       "the port that is up");
+    dt_topo_destroy(topo);
+}
+
+static void no_numa(void)
+{
+    dt_topo_t *topo = expect(V2(CPUS CORE("1", CPU("1"))
+                                    HOST("00-01", NVIDIA("01:00.0", "0", "")),
+                                ""),
+                             "a virtual machine without NUMA nodes");
+    ok(topo->nnumas == 0 && topo->npackages == 1 && topo->ncpus == 2 &&
+           topo->cpu[1].package == 0 && topo->cpu[1].core == 1,
+       "has its CPUs in package 0");
+    dt_topo_destroy(topo);
+    topo = expect(V2(OBJECT("Package", "", NUMA("0", "0x1", "") CPU("0"))
+                         OBJECT("Package", "", NUMA("1", "0x2", "") CPU("1"))
+                             HOST("00-01", NVIDIA("01:00.0", "0", "")),
+                     ""),
+                  "a GPU below the machine");
+    ok(topo->gpu[0].numa == -1 && topo->gpu[0].package == -1 &&
+           cpus_are(&topo->gpu[0].cpus, ""),
+       "is near to nobody knows what");
+    dt_topo_destroy(topo);
+}
+
+static void links(void)
+{
+    dt_topo_t *topo = expect(
+        V2(FOUR_GPUS,
+           "<distances2 type='NUMANode' nbobjs='1' name='NUMALatency' "
+           "indexing='os'><indexes>0</indexes><u64values>10</u64values>"
+           "</distances2>\n"
+           "<distances2 type='PCIDev' nbobjs='3' name='NVLinkBandwidth' "
+           "indexing='gp'><indexes length='6'>11 13\n </indexes>\n"
+           "<indexes>14</indexes><u64values>1000000 150000 1\n"
+           "150000 1000000 50000</u64values><u64values>1\r\n50000 1000000"
+           "</u64values></distances2>\n"
+           "<distances2 type='PCIDev' nbobjs='2' name='XGMIBandwidth' "
+           "indexing='gp'><indexes>11 12</indexes>"
+           "<!-- <u64values>0 900000 900000 0</u64values> -->"
+           "<u64values>0 10<![CDATA[0000]]> 100000 0</u64values>"
+           "</distances2>\n"),
+        "a matrix of links");
+    ok(topo->links[0][2] == 6 && topo->links[2][0] == 6, "six NVLinks");
+    ok(topo->links[2][3] == 2 && topo->links[0][3] == 1, "two, and a slow one");
+    ok(topo->links[0][1] == 2 && topo->links[1][2] == 0, "XGMI, and none");
+    ok(topo->links[0][0] == 0 && !topo->gpu[0].nvswitch,
+       "not to itself, not over switches");
+    dt_topo_destroy(topo);
+
+    topo =
+        expect(V2(FOUR_GPUS,
+                  "<distances2hetero nbobjs='5' name='NVLinkBandwidth'>"
+                  "<indexes>PCIDev:11 PCIDev:12 PCIDev:21 PCIDev:13 PCIDev:22 "
+                  "</indexes><u64values>"
+                  "0 0 50000 0 100000 "
+                  "0 0 50000 0 50000 "
+                  "50000 50000 0 0 0 "
+                  "0 0 0 0 0 "
+                  "100000 50000 0 0 0</u64values></distances2hetero>\n"),
+               "a matrix with NVSwitches");
+    ok(topo->links[0][1] == 4 && topo->links[1][0] == 4,
+       "both have four links into them: %d", topo->links[0][1]);
+    ok(topo->gpu[0].nvswitch && !topo->gpu[2].nvswitch &&
+           topo->links[0][2] == 0,
+       "and one has none");
+    dt_topo_destroy(topo);
+}
+
+/* ---- ports ---- */
+
+static void write_file(const char *folder, const char *path, const char *text)
+{
+    char full[256];
+    snprintf(full, sizeof(full), "%s/%s", folder, path);
+    for (char *at = full + strlen(folder) + 1; (at = strchr(at, '/')); at++) {
+        *at = '\0';
+        if (mkdir(full, 0700) && errno != EEXIST)
+            abort();
+        *at = '/';
+    }
+    int fd = open(full, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        abort();
+    close(fd);
+}
+
+static int forget(const char *path, const struct stat *st, int flag,
+                  struct FTW *ftw)
+{
+    (void)st, (void)flag, (void)ftw;
+    return remove(path);
+}
+
+static void ports(void)
+{
+    char folder[] = "/tmp/dt-hwloc-XXXXXX";
+    if (!mkdtemp(folder))
+        abort();
+    write_file(folder, "mlx5_0/ports/1/state", "1: DOWN\n");
+    write_file(folder, "mlx5_1/ports/1/state", "4: ACTIVE\n");
+    write_file(folder, "mlx5_1/ports/1/rate", "400 Gb/sec (4X NDR)\n");
+    write_file(folder, "mlx5_1/ports/1/link_layer", "InfiniBand\n");
+    dt_topo_t *topo = expect(TWO_PACKAGES, "a machine with ports");
+    dt_hwloc_ask_ports(topo, folder);
+    ok(topo->nic[0].state == DT_LINK_DOWN && topo->nic[0].gbps == 0 &&
+           topo->nic[0].type == DT_NIC_IB,
+       "the kernel says that it is down now");
+    ok(topo->nic[1].state == DT_LINK_UP && topo->nic[1].gbps == 400 &&
+           topo->nic[1].type == DT_NIC_IB && topo->nic[1].port == 1,
+       "and that another is up, and what it is");
+    ok(topo->nic[2].state == DT_LINK_DOWN && topo->nic[2].port == 0,
+       "and nothing of a third");
+    dt_topo_destroy(topo);
+    nftw(folder, forget, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- this machine, and recorded ones ---- */
+
+/* In a child, whose leaks in plugins of hwloc nobody counts. */
+static void live(void)
+{
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct dt_error err;
+        dt_topo_t *topo = NULL;
+        if (dt_topo_read_live(&topo, &err) != DT_SUCCESS) {
+            diag("%s", err.text);
+            fflush(stdout);
+            _exit(1);
+        }
+        bool good = topo->ncpus >= 1 && topo->npackages >= 1;
+        for (uint32_t c = 0; c < topo->ncpus; c++)
+            good &= !topo->cpu[c].present || topo->cpu[c].core < topo->ncpus;
+        _exit(good ? 0 : 2);
+    }
+    int status = -1;
+    ok(waitpid(pid, &status, 0) == pid && status == 0, "this machine has CPUs");
+    setenv("HWLOC_SYNTHETIC", "core:1 pu:1", 1);
+    pid = fork();
+    if (pid == 0) {
+        struct dt_error err;
+        dt_topo_t *topo = NULL;
+        _exit(dt_topo_read_live(&topo, &err) != DT_ERR_UNSUPPORTED);
+    }
+    unsetenv("HWLOC_SYNTHETIC");
+    ok(waitpid(pid, &status, 0) == pid && status == 0,
+       "what hwloc was told to pretend is not this machine");
+}
+
+static int recorded(const char *path, const struct stat *st, int flag,
+                    struct FTW *ftw)
+{
+    (void)ftw;
+    int fd = flag == FTW_F && st->st_size < DT_TOPO_MAX_FILE
+                 ? open(path, O_RDONLY)
+                 : -1;
+    char *data = fd < 0 ? NULL : calloc(1, (size_t)st->st_size + 1);
+    if (data && read(fd, data, (size_t)st->st_size) == st->st_size &&
+        strstr(data, "<topology")) {
+        struct dt_error err;
+        dt_topo_t *topo = read_xml(data, &err);
+        ok(topo && topo->ncpus > 1, "%s%s%s", path, topo ? "" : ": ",
+           topo ? "" : err.text);
+        dt_topo_destroy(topo);
+    }
+    free(data);
+    if (fd >= 0)
+        close(fd);
+    return 0;
+}
+
+int main(void)
+{
+    version_2();
+    version_1();
+    gpu_memory();
+    broken_memory();
+    which_gpus();
+    partitions();
+    other_nics();
+    no_numa();
+    links();
+    ports();
+    live();
+    const char *folder = getenv("DT_TOPOLOGIES");
+    if (!folder || nftw(folder, recorded, 8, FTW_PHYS) < 0)
+        ok(true, "recorded machines # SKIP DT_TOPOLOGIES names no folder");
+    return tap_done();
+}
