@@ -11,11 +11,11 @@
 #include "base/deadline.h"
 #include "base/env.h"
 #include "base/notice.h"
-#include "coll/call.h"
-#include "coll/check.h"
-#include "coll/gpu.h"
-#include "coll/mem.h"
-#include "coll/progress.h"
+#include "coll/api/call.h"
+#include "coll/api/check.h"
+#include "gpu/coll/coll.h"
+#include "coll/engine/mem.h"
+#include "coll/engine/progress.h"
 
 /* A C API without a handle, as MPI's and NCCL's users expect, needs these. */
 static struct dt_comm *world_comm;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "exec/exec.h"
-#include "exec/gpu.h"
+#include "gpu/gpu.h"
 
 #define DEVICES 64
 #define PAST    ((size_t)1 << 20) /* bytes that are better not in a cache */

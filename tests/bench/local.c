@@ -3,7 +3,7 @@
 /* local.c - how long an allreduce between two ranks of one node takes, in
  * private and in registered memory, beside what the machine allows: the bounds
  * are what the flag exchange and the copies measured in the same run cost. */
-#include "coll/local.h"
+#include "coll/node/local.h"
 
 #include <pthread.h>
 #include <sched.h>

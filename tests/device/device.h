@@ -6,8 +6,8 @@
 
 #include <stdatomic.h>
 
-#include "coll/gpu_hatch.h"
-#include "exec/gpu.h"
+#include "gpu/coll/hatch.h"
+#include "gpu/gpu.h"
 
 #define RANKS    8
 #define BATCHES  11 /* of a measurement; odd, the median counts */

@@ -3,7 +3,7 @@
 /* kernels.c - the sources of the device's kernels, compiled for the host. */
 #include "kernels.h"
 
-#include "exec/cuda_multicast.h"
+#include "gpu/cuda/multicast.h"
 
 static size_t (*copies_of)(const char *at, char **to);
 

@@ -28,7 +28,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "exec/cuda_driver.h"
+#include "gpu/cuda/driver.h"
 
 #define MOCK_DEVICES 16
 

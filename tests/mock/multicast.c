@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "exec/cuda_args.h"
+#include "gpu/cuda/args.h"
 #include "kernels.h"
 #include "vmm.h"
 

@@ -23,7 +23,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "coll/gpu_nccl_api.h"
+#include "gpu/coll/nccl_api.h"
 
 #define MOCK_EXPORT                      __attribute__((visibility("default")))
 #define MOCK_DECLARE(type, name, params) MOCK_EXPORT type name params;

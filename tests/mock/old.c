@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* old.c - a driver that lacks most functions, and a module for GPUs of another
  * version. */
-#include "exec/gpu.h"
+#include "gpu/gpu.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exec/cuda_args.h"
+#include "gpu/cuda/args.h"
 #include "streams.h"
 
 /* ---- copies ---- */

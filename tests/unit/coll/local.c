@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* local.c - allreduce on one node: bit for bit what folding all inputs in order
  * gives, wherever the buffers are. */
-#include "coll/local.h"
+#include "coll/node/local.h"
 
 #include <unistd.h>
 

@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "coll/algorithm.h"
-#include "coll/comm.h"
+#include "coll/algorithm/algorithm.h"
+#include "coll/engine/comm.h"
 #include "dt.h"
 
 #define MOST  200000 /* elements of a block */

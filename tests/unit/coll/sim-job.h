@@ -5,7 +5,7 @@
 #ifndef SIM_JOB_H
 #define SIM_JOB_H
 
-#include "coll/comm.h"
+#include "coll/engine/comm.h"
 #include "tl/sim.h"
 
 /* Communicators of a rank; the first is that of all ranks. */

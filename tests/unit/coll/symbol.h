@@ -6,7 +6,7 @@
 #ifndef SYMBOL_H
 #define SYMBOL_H
 
-#include "coll/algorithm.h"
+#include "coll/algorithm/algorithm.h"
 
 /* Which of the things that could happen next does. */
 enum symbol_order {

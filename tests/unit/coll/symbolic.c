@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/cut.h"
-#include "coll/names.h"
+#include "coll/algorithm/cut.h"
+#include "coll/engine/names.h"
 #include "symbol.h"
 #include "../tap.h"
 #include "tl/tl.h"

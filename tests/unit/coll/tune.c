@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "coll/algorithm.h"
+#include "coll/algorithm/algorithm.h"
 #include "../tap.h"
 
 static char path[] = "/tmp/dt-tune-XXXXXX";

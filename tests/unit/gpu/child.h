@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "exec/gpu.h"
+#include "gpu/gpu.h"
 #include "mock.h"
 #include "../tap.h"
 

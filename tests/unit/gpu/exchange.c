@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "exec/cuda_exchange.h"
+#include "gpu/cuda/exchange.h"
 #include "host.h"
 
 enum { RANKS = 8, PAD = 16 };

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/cuda.h"
-#include "exec/cuda_launch.h"
+#include "gpu/cuda/cuda.h"
+#include "gpu/cuda/launch.h"
 #include "exec/exec.h"
 #include "kernels.h"
 #include "../tap.h"

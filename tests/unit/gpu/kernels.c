@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* kernels.c - the GPU's kernels, run by the host, give the bits that
  * dt_exec gives; and the image for the device has all of them. */
-#include "exec/cuda_image.h"
+#include "gpu/cuda/image.h"
 #include "host.h"
 
 enum { MOST = 6000, PAD = 32, TRIES = 60 };

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "base/env.h"
-#include "coll/gpu_node_part.h"
-#include "exec/cuda_exchange.h"
+#include "gpu/coll/node_part.h"
+#include "gpu/cuda/exchange.h"
 
 static int wrong;
 

@@ -4,7 +4,7 @@
 #ifndef GPU_NODE_RANKS_H
 #define GPU_NODE_RANKS_H
 
-#include "coll/gpu_node.h"
+#include "gpu/coll/node.h"
 
 /* This rank, its GPU, and two areas of GPU_ROOM bytes there. */
 struct bench {

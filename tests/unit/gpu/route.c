@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* route.c - which way a call on GPU memory goes, by the rules of its
  * communicator and by what is to be had. */
-#include "coll/call.h"
-#include "coll/gpu_comm.h"
-#include "coll/gpu_node_part.h"
-#include "coll/names.h"
+#include "coll/api/call.h"
+#include "gpu/coll/comm.h"
+#include "gpu/coll/node_part.h"
+#include "coll/engine/names.h"
 #include "../tap.h"
 
 #define IPC    DT_TUNE_IPC

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "coll/gpu_hatch.h"
+#include "gpu/coll/hatch.h"
 #include "child.h"
 
 #define MIB ((size_t)1 << 20)

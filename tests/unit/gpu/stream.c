@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "exec/cuda_args.h"
+#include "gpu/cuda/args.h"
 #include "child.h"
 
 /* A device, a stream of it, and flags in pinned memory. */

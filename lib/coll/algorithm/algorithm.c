@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* algorithm.c - the choice among the algorithms. */
+#include "coll/algorithm/algorithm.h"
+
+#include <math.h>
+#include <string.h>
+
+const struct dt_algorithm *dt_algorithms(enum dt_coll coll)
+{
+    switch (coll) {
+    case DT_COLL_ALLREDUCE:
+        return dt_allreduce_table;
+    case DT_COLL_REDUCE:
+        return dt_reduce_table;
+    case DT_COLL_BCAST:
+        return dt_bcast_table;
+    case DT_COLL_ALLGATHER:
+        return dt_allgather_table;
+    case DT_COLL_REDUCE_SCATTER:
+        return dt_reduce_scatter_table;
+    case DT_COLL_ALLTOALL:
+        return dt_alltoall_table;
+    case DT_COLL_GATHER:
+        return dt_gather_table;
+    case DT_COLL_SCATTER:
+        return dt_scatter_table;
+    case DT_COLL_SEND:
+    case DT_COLL_RECV:
+        break;
+    }
+    return NULL;
+}
+
+/* The first of the cheapest; the one that is forced costs nothing. */
+static const struct dt_algorithm *choose(const struct dt_plan *plan)
+{
+    const struct dt_algorithm *table = dt_algorithms(plan->shape->coll);
+    const struct dt_algorithm *best = NULL;
+    double least = INFINITY;
+    for (; table && table->name; table++) {
+        double cost = table->cost(plan);
+        if (!isfinite(cost))
+            continue;
+        if (plan->forced && !strcmp(plan->forced, table->name))
+            return table;
+        if (!best || cost < least) {
+            best = table;
+            least = cost;
+        }
+    }
+    return best;
+}
+
+const char *dt_algorithm_name(const struct dt_plan *plan)
+{
+    const struct dt_algorithm *best = choose(plan);
+    return best ? best->name : "none";
+}
+
+void dt_algorithm_build(const struct dt_plan *plan)
+{
+    const struct dt_algorithm *best = choose(plan);
+    if (best)
+        best->build(plan);
+    else
+        plan->sched->failed = true;
+}

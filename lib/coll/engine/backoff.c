@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* backoff.c - spin, yield, sleep.
+ *
+ *   rounds          does                       looks around
+ *   0 .. spins      pause                      no
+ *   .. + YIELDS     sched_yield                no
+ *   beyond          sleep until woken, at most
+ *                   20 us .. 1 ms by the clock
+ *                   or 1 ms .. 50 ms           every LOOK rounds
+ */
+#include "coll/engine/backoff.h"
+
+#include <sched.h>
+
+#define YIELDS 200
+#define LOOK   8
+#define NAP_US 20 /* at first, by the clock */
+#define OTHERS 64
+
+void dt_backoff_init(struct dt_backoff *backoff, unsigned spins,
+                     struct dt_tl *sleeper)
+{
+    *backoff = (struct dt_backoff){.spins = spins, .sleeper = sleeper};
+}
+
+static inline void pause_core(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void sleep_round(struct dt_tl *sleeper, unsigned round)
+{
+    unsigned doublings = round / 16 < 6 ? round / 16 : 6;
+    unsigned us = NAP_US << doublings;
+    if (us > 1000)
+        us = 1000;
+    if (sleeper)
+        sleeper->ops->nap(sleeper, us * 50);
+    else
+        dt_tl_no_nap(NULL, us);
+}
+
+static void start_clock(struct dt_backoff *backoff)
+{
+    if (!backoff->timed)
+        clock_gettime(CLOCK_MONOTONIC, &backoff->since);
+    backoff->timed = true;
+}
+
+bool dt_backoff_wait(struct dt_backoff *backoff)
+{
+    unsigned round = backoff->round++;
+    if (round < backoff->spins) {
+        pause_core();
+        return false;
+    }
+    round -= backoff->spins;
+    if (round < YIELDS) {
+        sched_yield();
+        return false;
+    }
+    round -= YIELDS;
+    start_clock(backoff);
+    sleep_round(backoff->sleeper, round);
+    return round % LOOK == LOOK - 1;
+}
+
+bool dt_backoff_others(struct dt_backoff *backoff)
+{
+    backoff->round = 0;
+    if (++backoff->others % OTHERS)
+        return false;
+    start_clock(backoff);
+    return true;
+}
+
+long dt_backoff_seconds(const struct dt_backoff *backoff)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec - backoff->since.tv_sec -
+           (now.tv_nsec < backoff->since.tv_nsec);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* progress.c - the thread of libdt's own.
+ *
+ *   asleep --wake--> moving --nothing moved--> napping, ever longer
+ *          <--nothing outstanding--  <--the nap is over--
+ */
+#include "coll/engine/progress.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/env.h"
+#include "coll/engine/comm.h"
+#include "gpu/coll/coll.h"
+
+/* Long enough to leave the core to the program, short against a collective
+ * that is worth overlapping. */
+#define NAP_FIRST 20000 /* ns */
+#define NAP_LAST  500000
+#define LOOK      50000000
+
+/* Is anything on its way? What is complete waits for its owner only. */
+static bool outstanding(const struct dt_world *world)
+{
+    if (world->failure != DT_SUCCESS)
+        return false;
+    for (size_t i = 0; i < world->ncomms; i++) {
+        const struct dt_comm *comm = world->comms[i];
+        for (const struct dt_request *r = comm ? comm->active : NULL; r;
+             r = r->next)
+            if (r->status == DT_IN_PROGRESS)
+                return true;
+    }
+    return false;
+}
+
+/* Until something is started; where GPUs may do things of which the host does
+ * not know, look now and then whether all ranks are there. */
+static void sleep_on(struct dt_progress *progress)
+{
+    struct dt_world *world = progress->world;
+    struct timespec end;
+    progress->asleep = true;
+    if (!dt_gpu_hidden(world)) {
+        pthread_cond_wait(&progress->wake, &world->lock);
+        progress->asleep = false;
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_nsec += LOOK;
+    end.tv_sec += end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&progress->wake, &world->lock, &end);
+    progress->asleep = false;
+    dt_world_progress(world);
+    dt_world_listen(world, 0);
+    dt_world_check(world);
+    dt_gpu_step(world);
+}
+
+/* Move all; true if anything moved that counts here. *others: anything did. */
+static bool move(struct dt_world *world, bool gpu, bool *others)
+{
+    uint64_t before = world->gpu_moves;
+    *others = dt_world_progress(world);
+    if (!gpu)
+        return *others;
+    dt_gpu_step(world);
+    return world->gpu_moves != before;
+}
+
+static void *run(void *arg)
+{
+    struct dt_progress *progress = arg;
+    struct dt_world *world = progress->world;
+    struct timespec nap = {.tv_nsec = NAP_FIRST};
+    struct dt_backoff backoff; /* what is of GPUs is waited for */
+    dt_backoff_init(&backoff, 0, NULL);
+    dt_world_lock(world);
+    while (!progress->ending) {
+        bool gpu = dt_gpu_busy(world), others;
+        if (!gpu && !(progress->all && outstanding(world))) {
+            sleep_on(progress);
+        } else if (!move(world, gpu, &others)) {
+            if (gpu) {
+                dt_gpu_idle(&backoff, world, others);
+                continue;
+            }
+            dt_world_unlock(world);
+            nanosleep(&nap, NULL);
+            if (nap.tv_nsec < NAP_LAST)
+                nap.tv_nsec *= 2;
+            dt_world_lock(world);
+            continue;
+        } else {
+            dt_world_let_in(world);
+        }
+        nap.tv_nsec = NAP_FIRST;
+        dt_backoff_restart(&backoff);
+    }
+    dt_world_unlock(world);
+    return NULL;
+}
+
+/* Signals are for the program's threads. */
+static int create(struct dt_progress *progress)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int rc = pthread_create(&progress->thread, NULL, run, progress);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+static dt_result_t start(struct dt_world *world, bool all, struct dt_error *err)
+{
+    struct dt_progress *progress = calloc(1, sizeof(*progress));
+    pthread_condattr_t attr;
+    if (!progress)
+        return dt_error_set(err, DT_ERR_NO_MEMORY,
+                            "no memory for the progress thread");
+    progress->world = world;
+    progress->all = all;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&progress->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    int rc = create(progress);
+    if (rc) {
+        pthread_cond_destroy(&progress->wake);
+        free(progress);
+        return dt_error_set(err, DT_ERR_SYSTEM, "the progress thread: %s",
+                            strerror(rc));
+    }
+    world->progress = progress;
+    return DT_SUCCESS;
+}
+
+dt_result_t dt_progress_start(struct dt_world *world, struct dt_error *err)
+{
+    const char *how = getenv(DT_ENV_PROGRESS);
+    if (!how || !*how)
+        return DT_SUCCESS;
+    if (strcmp(how, DT_ENV_PROGRESS_THREAD) != 0)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            DT_ENV_PROGRESS
+                            "=%s: expected " DT_ENV_PROGRESS_THREAD
+                            ", or nothing: progress inside calls only",
+                            how);
+    return start(world, true, err);
+}
+
+dt_result_t dt_progress_need(struct dt_world *world, struct dt_error *err)
+{
+    dt_result_t rc = DT_SUCCESS;
+    dt_world_lock(world);
+    if (!world->progress)
+        rc = start(world, false, err);
+    dt_world_unlock(world);
+    return rc;
+}
+
+void dt_progress_stop(struct dt_world *world)
+{
+    struct dt_progress *progress = world->progress;
+    if (!progress)
+        return;
+    dt_world_lock(world);
+    progress->ending = true;
+    world->progress = NULL;
+    pthread_cond_signal(&progress->wake);
+    dt_world_unlock(world);
+    pthread_join(progress->thread, NULL);
+    pthread_cond_destroy(&progress->wake);
+    free(progress);
+}

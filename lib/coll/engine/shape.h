@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* shape.h - what a collective is, but for its buffers. */
+#ifndef DT_COLL_ENGINE_SHAPE_H
+#define DT_COLL_ENGINE_SHAPE_H
+
+#include "dt.h"
+
+/* A barrier is an allreduce of one number. */
+enum dt_coll {
+    DT_COLL_ALLREDUCE,
+    DT_COLL_REDUCE,
+    DT_COLL_BCAST,
+    DT_COLL_ALLGATHER,
+    DT_COLL_REDUCE_SCATTER,
+    DT_COLL_ALLTOALL,
+    DT_COLL_GATHER,
+    DT_COLL_SCATTER,
+    DT_COLL_SEND, /* to root */
+    DT_COLL_RECV, /* from root */
+};
+#define DT_COLLS (DT_COLL_RECV + 1)
+
+/* Equal shapes share one schedule, unless they have counts of their own. */
+struct dt_shape {
+    enum dt_coll coll;
+    dt_dtype_t dtype;
+    dt_op_t op;
+    size_t count; /* elements; as in dt.h, of one block where there are some */
+    size_t root;
+    bool in_place;
+    double prescale, postscale; /* 1.0 but for dt_allreduce_scaled */
+    /* Uneven forms, else NULL: elements, one entry per rank. ALLGATHER: what
+     * each gives, and where it goes in the receive buffer. REDUCE_SCATTER: what
+     * each gets. ALLTOALL: all four. Slices of even ones have displacements
+     * alone, on the side that has blocks; request.c. */
+    const size_t *sendcounts, *senddispls, *recvcounts, *recvdispls;
+};
+
+#endif

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* world.c - from nothing to connected ranks, with one allgather. */
+#include "coll/engine/world.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "coll/engine/comm.h"
+#include "gpu/coll/coll.h"
+#include "gpu/coll/comm.h"
+
+#define SPINS 2000
+
+/* In the order of their places on a card. */
+enum { TL_SHM, TL_UCX };
+static const struct dt_tl_ops *const kinds[DT_CARD_TLS] = {
+    [TL_SHM] = &dt_tl_shm,
+    [TL_UCX] = &dt_tl_ucx,
+};
+
+static dt_result_t no_memory(struct dt_error *err)
+{
+    return dt_error_set(err, DT_ERR_NO_MEMORY,
+                        "no memory for a job of this size");
+}
+
+static dt_result_t open_transports(struct dt_world *world, struct dt_error *err)
+{
+    struct dt_tl_config config = {world->rank, world->size, 0};
+    long gpu_memory = 0;
+    dt_result_t rc = dt_env_long(DT_ENV_GPU_DIRECT, -1, 0, 1, &gpu_memory, err);
+    config.gpu_memory = (int)gpu_memory;
+    if (rc == DT_SUCCESS && world->size > 1)
+        rc = kinds[TL_SHM]->open(&config, &world->tl[TL_SHM], err);
+    if (rc == DT_SUCCESS && world->size > 1 && world->boot->nnodes != 1)
+        rc = kinds[TL_UCX]->open(&config, &world->tl[TL_UCX], err);
+    return rc;
+}
+
+/* Give my card, get everybody's. */
+static dt_result_t exchange(struct dt_world *world, struct dt_card *cards,
+                            struct dt_error *err)
+{
+    struct dt_card mine = {.tag_layout = DT_TAG_LAYOUT};
+    if (world->rank == 0)
+        mine.tune = (struct dt_blob){&world->tune, sizeof(world->tune)};
+    memcpy(mine.node, world->boot->node, sizeof(mine.node));
+    for (size_t i = 0; i < DT_CARD_TLS; i++)
+        if (world->tl[i])
+            kinds[i]->address(world->tl[i], &mine.tl[i].data, &mine.tl[i].len);
+    struct dt_blob bytes;
+    dt_result_t rc = dt_card_pack(&mine, &bytes, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    struct dt_blob *all = calloc(world->size, sizeof(*all));
+    if (all)
+        rc = world->boot->ops->allgather(world->boot, bytes.data, bytes.len,
+                                         all, world->timeout, err);
+    else
+        rc = no_memory(err);
+    for (size_t r = 0; rc == DT_SUCCESS && r < world->size; r++) {
+        rc = dt_card_unpack(&all[r], r, &cards[r], err);
+        if (rc == DT_SUCCESS && cards[r].tag_layout != DT_TAG_LAYOUT)
+            rc = dt_error_set(err, DT_ERR_VERSION,
+                              "rank %zu runs another version of libdt: "
+                              "install the same slurm-dt on all nodes",
+                              r);
+    }
+    if (rc == DT_SUCCESS && cards[0].tune.len != sizeof(world->tune))
+        rc = dt_error_set(err, DT_ERR_VERSION,
+                          "rank 0 runs another version of libdt: install the "
+                          "same slurm-dt on all nodes");
+    if (rc == DT_SUCCESS)
+        memcpy(&world->tune, cards[0].tune.data, sizeof(world->tune));
+    free(all);
+    free((void *)bytes.data);
+    return rc;
+}
+
+/* Ranks whose cards name the same node are on it. */
+static dt_result_t find_nodes(struct dt_world *world,
+                              const struct dt_card *cards, struct dt_error *err)
+{
+    size_t *first = calloc(world->size, sizeof(*first));
+    size_t *node_of = calloc(world->size, sizeof(*node_of)), nnodes = 0;
+    if (!first || !node_of) {
+        free(first);
+        free(node_of);
+        return no_memory(err);
+    }
+    for (size_t r = 0; r < world->size; r++) {
+        size_t n =
+            r && !strcmp(cards[r].node, cards[r - 1].node) ? node_of[r - 1] : 0;
+        while (n < nnodes && strcmp(cards[r].node, cards[first[n]].node))
+            n++;
+        if (n == nnodes)
+            first[nnodes++] = r;
+        node_of[r] = n;
+    }
+    dt_result_t rc =
+        dt_layout_init(&world->layout, world->rank, world->size, node_of, err);
+    free(first);
+    free(node_of);
+    return rc;
+}
+
+/* Each transport learns the ranks that it serves: shm those of my node, ucx
+ * the others. One that serves nobody is closed again. */
+static dt_result_t connect_transports(struct dt_world *world,
+                                      const struct dt_card *cards,
+                                      struct dt_error *err)
+{
+    struct dt_tl_peer *peers = calloc(world->size, sizeof(*peers));
+    if (!peers)
+        return no_memory(err);
+    dt_result_t rc = DT_SUCCESS;
+    for (size_t i = 0; rc == DT_SUCCESS && i < DT_CARD_TLS; i++) {
+        size_t served = 0;
+        for (size_t r = 0; r < world->size; r++) {
+            bool same = world->layout.node_of[r] == world->layout.node;
+            bool mine = r != world->rank && same == (i == TL_SHM);
+            peers[r] = (struct dt_tl_peer){0};
+            if (mine && cards[r].tl[i].data)
+                peers[r] = (struct dt_tl_peer){cards[r].tl[i].data,
+                                               cards[r].tl[i].len};
+            served += mine;
+        }
+        if (served && !world->tl[i]) {
+            rc = dt_error_set(err, DT_ERR_BOOTSTRAP,
+                              "PMIx told of one node, but there are %zu",
+                              world->layout.nnodes);
+        } else if (served) {
+            rc = kinds[i]->connect(world->tl[i], peers, err);
+        } else {
+            kinds[i]->close(world->tl[i]);
+            world->tl[i] = NULL;
+        }
+    }
+    free(peers);
+    return rc;
+}
+
+static dt_result_t meet(struct dt_world *world, struct dt_error *err)
+{
+    struct dt_card *cards = calloc(world->size, sizeof(*cards));
+    if (!cards)
+        return no_memory(err);
+    dt_result_t rc = exchange(world, cards, err);
+    if (rc == DT_SUCCESS)
+        rc = find_nodes(world, cards, err);
+    if (rc == DT_SUCCESS)
+        rc = connect_transports(world, cards, err);
+    free(cards);
+    return rc;
+}
+
+/* No spinning when the ranks of this node outnumber the cores. */
+static unsigned spins(const struct dt_world *world)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    size_t ranks = dt_layout_node(&world->layout)->size;
+    return cores > 0 && ranks <= (size_t)cores ? SPINS : 0;
+}
+
+static dt_result_t read_settings(struct dt_world *world, struct dt_error *err)
+{
+    const char *tune = getenv(DT_ENV_TUNE);
+    world->tune = dt_tune_default;
+    dt_result_t rc = dt_env_check_version(err);
+    if (rc == DT_SUCCESS)
+        rc = dt_env_long(DT_ENV_TIMEOUT, DT_ENV_TIMEOUT_DEFAULT, 1,
+                         DT_ENV_TIMEOUT_MAX, &world->timeout, err);
+    if (rc == DT_SUCCESS && tune && *tune)
+        rc = dt_tune_read(tune, &world->tune, err);
+    return rc;
+}
+
+/* A GPU that cannot be used is no error before somebody wants it. */
+static void find_gpu(struct dt_world *world)
+{
+    struct dt_error *why = &world->gpu_missing;
+    if (dt_gpu_load(&world->gpu, why) != DT_SUCCESS)
+        world->gpu = NULL;
+    else if (!world->gpu)
+        dt_error_set(why, DT_ERR_UNSUPPORTED, "this process sees none");
+}
+
+dt_result_t dt_world_open(struct dt_world **out, struct dt_error *err)
+{
+    struct dt_world *world = calloc(1, sizeof(*world));
+    if (!world)
+        return no_memory(err);
+    pthread_mutex_init(&world->lock, NULL);
+    dt_result_t rc = read_settings(world, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_boot_open(&world->boot, err);
+    if (rc == DT_SUCCESS) {
+        world->rank = world->boot->rank;
+        world->size = world->boot->size;
+        rc = open_transports(world, err);
+    }
+    if (rc == DT_SUCCESS)
+        rc = meet(world, err);
+    if (rc != DT_SUCCESS) {
+        dt_world_close(world);
+        return rc;
+    }
+    find_gpu(world);
+    world->spins = spins(world);
+    bool slow = world->tl[TL_UCX] && world->tl[TL_UCX]->slow;
+    world->far_spins = slow ? 0 : world->spins;
+    *out = world;
+    return DT_SUCCESS;
+}
+
+void dt_world_close(struct dt_world *world)
+{
+    if (!world)
+        return;
+    /* messages of what is still under way end with the transports */
+    for (size_t i = 0; i < DT_COMMS; i++)
+        if (world->comms[i])
+            dt_comm_detach(world->comms[i]);
+    for (size_t i = 0; i < DT_CARD_TLS; i++)
+        kinds[i]->close(world->tl[i]);
+    while (world->gpu_comms)
+        dt_gpu_close(world->gpu_comms->comm);
+    dt_gpu_unload(world->gpu);
+    for (size_t i = 0; i < DT_COMMS; i++)
+        dt_comm_close(world->comms[i]);
+    if (world->over)
+        world->boot->ops->farewell(world->boot, world->timeout);
+    if (world->boot)
+        world->boot->ops->close(world->boot);
+    dt_layout_fini(&world->layout);
+    pthread_mutex_destroy(&world->lock);
+    free(world);
+}
+
+struct dt_tl *dt_world_route(const struct dt_world *world, size_t peer)
+{
+    const struct dt_layout *layout = &world->layout;
+    return world->tl[layout->node_of[peer] == layout->node ? TL_SHM : TL_UCX];
+}
+
+struct dt_tl *dt_world_node_tl(const struct dt_world *world)
+{
+    return world->tl[TL_SHM];
+}
+
+struct dt_tl *dt_world_sleeper(const struct dt_world *world)
+{
+    return world->tl[TL_UCX] ? NULL : world->tl[TL_SHM];
+}
+
+void dt_world_lock(struct dt_world *world)
+{
+    if (!pthread_mutex_trylock(&world->lock))
+        return;
+    world->waiting++;
+    pthread_mutex_lock(&world->lock);
+    world->waiting--;
+}
+
+void dt_world_unlock(struct dt_world *world)
+{
+    pthread_mutex_unlock(&world->lock);
+}
+
+void dt_world_let_in(struct dt_world *world)
+{
+    if (!world->waiting)
+        return;
+    dt_world_unlock(world);
+    sched_yield();
+    dt_world_lock(world);
+}
+
+static void leave(struct dt_world *world, bool entered,
+                  struct dt_gpu_scope *scope)
+{
+    if (entered)
+        world->gpu->ops->leave(world->gpu, scope);
+}
+
+bool dt_world_progress(struct dt_world *world)
+{
+    bool moved = false;
+    struct dt_gpu_scope scope;
+    bool entered = dt_gpu_enter(world, &scope);
+    for (size_t i = 0; i < DT_CARD_TLS; i++)
+        if (world->tl[i])
+            moved |= world->tl[i]->ops->progress(world->tl[i]);
+    for (size_t i = 0; i < world->ncomms; i++)
+        if (world->comms[i])
+            moved |= dt_comm_progress(world->comms[i]);
+    leave(world, entered, &scope);
+    return moved;
+}
+
+dt_result_t dt_world_fail(struct dt_world *world, dt_result_t why,
+                          const struct dt_error *err)
+{
+    if (world->failure != DT_SUCCESS)
+        return world->failure;
+    if (err)
+        world->failure_text = *err;
+    world->failure = why;
+    struct dt_gpu_scope scope;
+    bool entered = dt_gpu_enter(world, &scope);
+    for (size_t i = 0; i < DT_CARD_TLS; i++)
+        if (world->tl[i])
+            world->tl[i]->ops->revoke(world->tl[i]);
+    leave(world, entered, &scope);
+    return why;
+}
+
+void dt_world_listen(struct dt_world *world, int patience)
+{
+    struct dt_error err;
+    if (world->failure != DT_SUCCESS)
+        return;
+    dt_result_t rc = world->boot->ops->news(world->boot, patience, &err);
+    if (rc != DT_SUCCESS)
+        dt_world_fail(world, rc, &err);
+}
+
+void dt_world_check(struct dt_world *world)
+{
+    struct dt_error err = {""};
+    struct dt_gpu_scope scope;
+    bool entered = dt_gpu_enter(world, &scope);
+    for (size_t i = 0; i < DT_CARD_TLS; i++) {
+        struct dt_tl *tl = world->tl[i];
+        dt_result_t rc = tl ? tl->ops->check(tl, &err) : DT_SUCCESS;
+        if (rc == DT_SUCCESS)
+            continue;
+        dt_world_listen(world, DT_BOOT_PATIENCE);
+        dt_world_fail(world, rc, &err);
+    }
+    leave(world, entered, &scope);
+}

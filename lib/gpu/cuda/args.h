@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* args.h - the kernels' names, and what each of them is told: one struct
+ * by value. C for the host that launches, C++ for the device. */
+#ifndef DT_GPU_CUDA_ARGS_H
+#define DT_GPU_CUDA_ARGS_H
+
+#include <stdint.h>
+
+/* As DT_GPU_PEERS, DT_GPU_BLOCKS, DT_GPU_FLAGS and DT_GPU_MAIL of gpu.h. */
+#define DT_CUDA_PEERS  16
+#define DT_CUDA_BLOCKS 64
+#define DT_CUDA_FLAGS  65536u
+#define DT_CUDA_MAIL   524288u
+
+/* Bytes of a row that a block posts, and blocks that do: with so few, a thread
+ * has no more than eight words to write, and to read. */
+#define DT_CUDA_LETTER  1024u
+#define DT_CUDA_POSTERS 8
+
+/* Threads of a block, at most: what the kernels are compiled for. */
+#define DT_CUDA_THREADS 512
+
+/* X(type, DTYPE, arithmetic): all types, and those that a cast begins with */
+#define DT_CUDA_TYPES(X)                                                       \
+    X(i8, I8, i32)                                                             \
+    X(u8, U8, i32)                                                             \
+    X(i32, I32, i32)                                                           \
+    X(i64, I64, i64)                                                           \
+    X(f16, F16, f32)                                                           \
+    X(bf16, BF16, f32)                                                         \
+    X(f32, F32, f32)                                                           \
+    X(f64, F64, f64)                                                           \
+    X(f8e4m3, F8E4M3, f32)                                                     \
+    X(f8e5m2, F8E5M2, f32)
+#define DT_CUDA_FLOATS(X)                                                      \
+    X(f16, F16, f32)                                                           \
+    X(bf16, BF16, f32)                                                         \
+    X(f32, F32, f32)                                                           \
+    X(f64, F64, f64)                                                           \
+    X(f8e4m3, F8E4M3, f32)                                                     \
+    X(f8e5m2, F8E5M2, f32)
+
+/* DT_KERNEL_FOLD_I8 ... in the order of the types; each X(name, args) */
+#define DT_CUDA_FOLD(type, TYPE, wide)   X(dt_fold_##type, dt_fold_args)
+#define DT_CUDA_REDUCE(type, TYPE, wide) X(dt_reduce_##type, dt_exchange_args)
+#define DT_CUDA_CAST(type, TYPE, wide)   X(dt_cast_##type, dt_tensors_args)
+#define DT_CUDA_KERNELS                                                        \
+    DT_CUDA_TYPES(DT_CUDA_FOLD)                                                \
+    DT_CUDA_TYPES(DT_CUDA_REDUCE)                                              \
+    DT_CUDA_FLOATS(DT_CUDA_CAST)                                               \
+    X(dt_move, dt_tensors_args)                                                \
+    X(dt_place, dt_exchange_args)                                              \
+    X(dt_multicast, dt_exchange_args)
+
+/* DT_KERNEL_dt_fold_i8 ... */
+enum dt_kernel {
+#define X(name, args) DT_KERNEL_##name,
+    DT_CUDA_KERNELS
+#undef X
+        DT_KERNELS /* how many */
+};
+
+/* What the image calls it. */
+static inline const char *dt_kernel_name(enum dt_kernel kernel)
+{
+    static const char *const names[] = {
+#define X(name, args) #name,
+        DT_CUDA_KERNELS
+#undef X
+    };
+    return names[kernel];
+}
+
+/* dt_fold_TYPE: grid and block as one likes. */
+struct dt_fold_args {
+    char *dst;
+    const char *in[DT_CUDA_PEERS];
+    uint64_t count;
+    double scale;
+    uint32_t n;
+    int32_t op; /* AVG adds */
+};
+
+/* dt_cast_TYPE from that type, dt_move between equal ones: n tensors, one
+ * behind the other in packed. Block i belongs to the tensor t with first[t] <=
+ * i < first[t + 1], and has the chunk i - first[t] of it. */
+#define DT_CUDA_TENSORS 200
+struct dt_tensors_args {
+    char *packed;
+    double factor;
+    uint64_t chunk; /* elements of a block; dt_move: bytes */
+    uint32_t n;
+    int32_t to;      /* the type; not of dt_move */
+    uint32_t unpack; /* from packed to the tensors? */
+    uint32_t first[DT_CUDA_TENSORS + 1];
+    uint64_t start[DT_CUDA_TENSORS + 1]; /* in packed, elements or bytes */
+    char *data[DT_CUDA_TENSORS];
+};
+
+/* dt_place (count is bytes), dt_reduce_TYPE, dt_multicast: a grid of at most
+ * DT_CUDA_BLOCKS, the same on all ranks, as are all of these but those of send,
+ * recv, and what the host is told by. */
+struct dt_exchange_args {
+    char *board[DT_CUDA_PEERS];        /* of all ranks */
+    const char *source[DT_CUDA_PEERS]; /* of those that show something */
+    const char *send;                  /* NULL: this one does not */
+    char *recv;                        /* NULL: nothing for this one */
+    uint64_t count;                    /* elements of a row */
+    uint64_t part;   /* of them, for a block; the last one has the rest */
+    uint64_t step;   /* of them, in a round */
+    uint64_t slot;   /* bytes */
+    uint64_t region; /* of them, for a block */
+    uint64_t room;   /* of them, for a row; SPREAD: the result is behind it */
+    uint64_t send_pitch, recv_pitch; /* bytes */
+    const uint32_t *abort;
+    uint32_t *done;
+    double scale;
+    uint32_t done_value;
+    uint32_t rank, size, sources, rows;
+    uint32_t divisor;  /* of the result; 0: none */
+    int32_t op, dtype; /* dtype: of dt_multicast */
+    uint32_t spread, post;
+    uint32_t from;              /* bits: the ranks that show something */
+    uint8_t who[DT_CUDA_PEERS]; /* the rank of each source */
+    char *all, *own;            /* dt_multicast: slot bytes of all, of mine */
+};
+
+#endif

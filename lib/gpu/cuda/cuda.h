@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* cuda.h - what the files of the module libdt_cuda share. */
+#ifndef DT_GPU_CUDA_CUDA_H
+#define DT_GPU_CUDA_CUDA_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "gpu/cuda/args.h"
+#include "gpu/cuda/driver.h"
+#include "gpu/gpu.h"
+
+/* A device, from its first use on. */
+struct dt_cuda_device {
+    _Atomic(struct dt_cu_context *) context; /* its primary one; NULL: unused */
+    pthread_mutex_t lock;
+    struct dt_cu_event *event; /* for order: held by lock while in use */
+    struct dt_cu_module *module;
+    atomic_bool loaded; /* the kernels are */
+    struct dt_cu_function *kernel[DT_KERNELS];
+};
+
+/* What close gives back if nobody did before. */
+enum dt_cuda_kind {
+    DT_CUDA_SHARED,
+    DT_CUDA_IMPORTED,
+    DT_CUDA_PINNED,
+    DT_CUDA_REGISTERED, /* pinned, but the caller's */
+    DT_CUDA_STREAM,
+};
+
+struct dt_cuda_thing {
+    struct dt_cuda_thing *next;
+    enum dt_cuda_kind kind;
+    int device;
+    void *at;
+    size_t mapped; /* SHARED, IMPORTED: bytes, or 0: not by cuda_vmm.c */
+    dt_cu_allocation allocation; /* if mapped */
+};
+
+struct dt_cuda {
+    struct dt_gpu gpu; /* first */
+    struct dt_cuda_driver driver;
+    pthread_mutex_t lock; /* of what follows */
+    struct dt_cuda_thing *things;
+    struct dt_cuda_device *device;
+    atomic_int count; /* of device; 0: the driver is not started yet */
+};
+
+/* All that the module shows. */
+extern const struct dt_gpu_ops dt_gpu_cuda
+    __attribute__((visibility("default")));
+
+static inline struct dt_cuda *dt_cuda_of(struct dt_gpu *gpu)
+{
+    return (struct dt_cuda *)gpu;
+}
+
+/* Start the driver if nobody has. */
+dt_result_t dt_cuda_start(struct dt_cuda *cuda, struct dt_error *err);
+
+/* Make the device's primary context the thread's current one, and let nothing
+ * that the thread does disturb a capture of another; leave undoes both, once
+ * for each successful enter. */
+struct dt_cuda_scope {
+    const struct dt_cuda_driver *driver;
+    struct dt_cuda_device *device;
+    int capture_mode;
+};
+dt_result_t dt_cuda_enter(struct dt_gpu *gpu, int device,
+                          struct dt_cuda_scope *scope, struct dt_error *err);
+void dt_cuda_leave(struct dt_cuda_scope *scope);
+
+/* Remember something for close; NO_MEMORY: it is given back. */
+dt_result_t dt_cuda_keep(struct dt_cuda *cuda,
+                         const struct dt_cuda_thing *thing,
+                         struct dt_error *err);
+/* Forget it again, and give it back to the driver: *code is what that says.
+ * false: it is not known. */
+bool dt_cuda_drop(struct dt_cuda *cuda, enum dt_cuda_kind kind, void *at,
+                  int *code);
+
+/* Free memory of cuda_share.c, on the device that is entered; the driver's
+ * code. */
+int dt_cuda_free(const struct dt_cuda_driver *driver,
+                 const struct dt_cuda_thing *thing);
+
+/* Put a kernel on a stream of device; args is what it takes, by value, and is
+ * read during the call only. The first one loads all kernels. */
+dt_result_t dt_cuda_launch(struct dt_gpu *gpu, int device,
+                           enum dt_kernel kernel, unsigned blocks,
+                           unsigned threads, const void *args, size_t size,
+                           dt_stream_t stream, struct dt_error *err);
+
+/* ---- functions of struct dt_gpu_ops, by file ---- */
+
+/* cuda_memory.c */
+dt_result_t dt_cuda_locate(struct dt_gpu *gpu, const void *ptr, size_t len,
+                           struct dt_gpu_place *place, struct dt_error *err);
+dt_result_t dt_cuda_host_alloc(struct dt_gpu *gpu, int device, size_t size,
+                               void **ptr, struct dt_error *err);
+void dt_cuda_host_free(struct dt_gpu *gpu, void *ptr);
+dt_result_t dt_cuda_host_pin(struct dt_gpu *gpu, int device, void *ptr,
+                             size_t size, struct dt_error *err);
+void dt_cuda_host_unpin(struct dt_gpu *gpu, void *ptr);
+dt_result_t dt_cuda_copy(struct dt_gpu *gpu, int device,
+                         const struct dt_gpu_copy *copy, dt_stream_t stream,
+                         struct dt_error *err);
+
+/* cuda_share.c */
+dt_result_t dt_cuda_reaches(struct dt_gpu *gpu, int device, int peer, bool *yes,
+                            struct dt_error *err);
+dt_result_t dt_cuda_share_alloc(struct dt_gpu *gpu, int device,
+                                enum dt_gpu_sharing sharing, size_t size,
+                                void **ptr, struct dt_gpu_handle *handle,
+                                struct dt_error *err);
+dt_result_t dt_cuda_share_free(struct dt_gpu *gpu, void *ptr,
+                               struct dt_error *err);
+dt_result_t dt_cuda_import(struct dt_gpu *gpu, int device,
+                           const struct dt_gpu_handle *handle, void **ptr,
+                           struct dt_error *err);
+void dt_cuda_release(struct dt_gpu *gpu, void *ptr);
+
+/* cuda_vmm.c: memory of size bytes, a whole number of blocks, by the driver's
+ * virtual memory management, on the device that is entered. What they fill in
+ * of thing is what frees it. All answer the driver's codes, NOT_SUPPORTED where
+ * it has no such memory or the device cannot share it so. */
+int dt_cuda_vmm_alloc(const struct dt_cuda_driver *driver, int device,
+                      enum dt_gpu_sharing sharing, size_t size,
+                      struct dt_cuda_thing *thing);
+int dt_cuda_vmm_export(const struct dt_cuda_driver *driver,
+                       const struct dt_cuda_thing *thing,
+                       struct dt_gpu_handle *handle);
+int dt_cuda_vmm_import(const struct dt_cuda_driver *driver, int device,
+                       const struct dt_gpu_handle *handle,
+                       struct dt_cuda_thing *thing);
+/* An address for the allocation, where device may use it. */
+int dt_cuda_vmm_map(const struct dt_cuda_driver *driver, int device,
+                    struct dt_cuda_thing *thing);
+int dt_cuda_vmm_free(const struct dt_cuda_driver *driver,
+                     const struct dt_cuda_thing *thing);
+
+/* cuda_multicast.c */
+dt_result_t dt_cuda_window_make(struct dt_gpu *gpu, int device, size_t n,
+                                size_t size, struct dt_gpu_window *window,
+                                struct dt_gpu_handle *handle,
+                                struct dt_error *err);
+dt_result_t dt_cuda_window_join(struct dt_gpu *gpu, int device,
+                                const struct dt_gpu_handle *handle,
+                                struct dt_gpu_window *window,
+                                struct dt_error *err);
+dt_result_t dt_cuda_window_bind(struct dt_gpu *gpu,
+                                struct dt_gpu_window *window,
+                                struct dt_error *err);
+void dt_cuda_window_free(struct dt_gpu *gpu, struct dt_gpu_window *window);
+
+/* cuda_stream.c */
+dt_result_t dt_cuda_stream_device(struct dt_gpu *gpu, dt_stream_t stream,
+                                  int *device, bool *capturing,
+                                  struct dt_error *err);
+dt_result_t dt_cuda_stream_create(struct dt_gpu *gpu, int device,
+                                  dt_stream_t *stream, struct dt_error *err);
+void dt_cuda_stream_destroy(struct dt_gpu *gpu, dt_stream_t stream);
+dt_result_t dt_cuda_order(struct dt_gpu *gpu, int device, dt_stream_t before,
+                          dt_stream_t after, struct dt_error *err);
+dt_result_t dt_cuda_query(struct dt_gpu *gpu, int device, dt_stream_t stream,
+                          bool *done, struct dt_error *err);
+dt_result_t dt_cuda_finish(struct dt_gpu *gpu, int device, dt_stream_t stream,
+                           struct dt_error *err);
+dt_result_t dt_cuda_settle(struct dt_gpu *gpu, int device,
+                           struct dt_error *err);
+dt_result_t dt_cuda_signal(struct dt_gpu *gpu, int device, uint32_t *flag,
+                           uint32_t value, dt_stream_t stream,
+                           struct dt_error *err);
+dt_result_t dt_cuda_await(struct dt_gpu *gpu, int device, const uint32_t *flag,
+                          uint32_t value, dt_stream_t stream,
+                          struct dt_error *err);
+
+#endif
