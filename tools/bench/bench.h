@@ -13,7 +13,7 @@
 
 #include "dt.h"
 
-/* ---- words.c: text for people ---- */
+/* ---- text.c: text for people ---- */
 
 /* Fill err and return code. */
 dt_result_t fail(struct dt_error *err, dt_result_t code, const char *fmt, ...)

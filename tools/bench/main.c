@@ -6,11 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpu.h"
-#include "output.h"
-#include "pairwise.h"
-#include "report.h"
-#include "tune.h"
+#include "measure/gpu_memory.h"
+#include "report/output.h"
+#include "pairwise/pairwise.h"
+#include "report/report.h"
+#include "tune/tune.h"
 
 enum { WRONG = 1, FAILED = 1, USAGE = 64 };
 
