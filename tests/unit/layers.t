@@ -11,7 +11,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 #   base <- topo <- {boot, exec, tl} <- coll <- ckpt <- dt.c
 declare -A below=(
     [base]=''
-    [topo]='base'
+    [topo]='model base'
     [model]='base'
     [sources]='model base'
     [boot]='topo base'
@@ -22,7 +22,7 @@ declare -A below=(
     [coll]='boot exec tl topo base'
     [ckpt]='coll boot exec tl topo base'
     [facade]='ckpt coll boot exec tl topo base'
-    [spank]="topo model base"
+    [spank]="model base"
     [mesh]='pmix base'
     [pmix]='mesh base'
     [tools]=''
@@ -41,14 +41,15 @@ declare -A only_in=(
     [uc[pst]/]='^lib/tl/ucx[a-z_]*\.[ch]$'
     [cuda]='^lib/gpu/cuda/[a-z_]*\.[ch]$'
     [slurm/]='^spank/.*$'
-    [hwloc]='^lib/topo/hwloc\.c$'
-    [expat]='^lib/topo/xml\.c$'
+    [hwloc]='^lib/topo/sources/hwloc/[a-z]*\.[ch]$'
+    [expat]='^lib/topo/sources/xml\.c$'
     [munge]='^pmix/mesh/auth\.c$'
 )
 
 layer_of() # PATH; the layer's name
 {
     case $1 in
+    lib/topo/model/*) echo model ;;
     lib/gpu/coll/*) echo coll ;;
     lib/gpu/*) echo exec ;;
     lib/*/*) echo "${1#lib/}" | cut -d/ -f1 ;;
