@@ -10,8 +10,7 @@
 
 const char *way_name(enum way way)
 {
-    static const char *const names[WAYS] = {"ipc", "nccl", "staged",
-                                            "multicast"};
+    static const char *const names[WAYS] = {"ipc", "nccl", "staged"};
     return names[way];
 }
 

@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 /* The names are the words of DT_GPU_WAY. */
-enum way { WAY_IPC, WAY_NCCL, WAY_STAGED, WAY_MULTICAST };
-#define WAYS (WAY_MULTICAST + 1)
+enum way { WAY_IPC, WAY_NCCL, WAY_STAGED };
+#define WAYS (WAY_STAGED + 1)
 const char *way_name(enum way way);
 
 /* One size, and the time each way took; 0: it is not to be had. */

@@ -299,8 +299,7 @@ void ways_print(FILE *file, const struct ways *ways)
         if (!scope->had)
             continue;
         fprintf(file,
-                "#\n# GPU memory, %s: bytes, and us by ipc, nccl, staged and "
-                "multicast\n",
+                "#\n# GPU memory, %s: bytes, and us by ipc, nccl and staged\n",
                 scope->words);
         for (enum way w = 0; w < WAYS; w++)
             if (scope->why[w][0])
