@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "number.h"
+#include "measure/element.h"
 
 enum {
     OPT_MEM = 256,

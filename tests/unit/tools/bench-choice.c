@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "choice.h"
+#include "tune/choice.h"
 #include "../tap.h"
 
 enum { MOST = 6 };
