@@ -11,7 +11,7 @@
 #include "report/output.h"
 #include "pairwise/pairwise.h"
 #include "report/report.h"
-#include "tune/tune.h"
+#include "tune/parameters.h"
 
 enum { WRONG = 1, FAILED = 1, USAGE = 64 };
 
