@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
 # report.py - the table: our time, the best peer's, the ratio of the two as the
-# median of the rounds' own ratios, with quartiles, and the machine's limit
+# median of the rounds' own ratios, with quartiles, and the machine's limit; and
+# the medians of all contenders as CSV
 
+import csv
+import io
 import math
 
 from regimes import comparisons, share_goal
@@ -221,3 +224,41 @@ def line(r):
     if r["wrong"]:
         text += f"; {r['wrong']:.0f} WRONG"
     return text
+
+
+CSV_HEADER = ["regime", "nodes", "ranks", "contender", "bytes", "median_us",
+              "ratio_to_best_peer"]
+
+
+def decimal(value, digits):
+    """Without an exponent"""
+    text = f"{float(f'{value:.{digits}g}'):f}"
+    return text.rstrip("0").rstrip(".")
+
+
+def csv_of(result):
+    """One line per regime, contender and size: the median of the rounds' times,
+    and the median of the best peer divided by it (above 1: faster than the best
+    peer). The regimes of a model have one size, the bytes of its gradients.
+    "types" has no ratio, as its contenders move different types. "idle" has the
+    share of a core that a waiting rank takes, in percent, in place of a time"""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(CSV_HEADER)
+    for regime in result["regimes"]:
+        runs, name = regime["runs"], regime["name"]
+        scale = 100 if name == "idle" else 1
+        sizes = sorted({line["size"] for way in runs if way in WAYS
+                        for rows in runs[way] for line in rows or []})
+        for size in sizes:
+            peer = best(runs, size, lambda way: not way.ours)
+            for way in runs:
+                us = typical(runs, way, size)
+                if way not in WAYS or us == math.inf:
+                    continue
+                ratio = ""
+                if peer and us and name not in ("idle", "types"):
+                    ratio = decimal(typical(runs, peer, size) / us, 3)
+                writer.writerow([name, regime["nodes"], regime["ranks"], way,
+                                 f"{size:.0f}", decimal(us * scale, 4), ratio])
+    return out.getvalue()

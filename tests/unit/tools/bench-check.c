@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "check.h"
-#include "number.h"
+#include "measure/check.h"
+#include "measure/element.h"
 #include "../tap.h"
 
 enum { PERIOD = 331, MOST_RANKS = 300 };

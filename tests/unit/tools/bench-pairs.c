@@ -4,7 +4,7 @@
  * time; and the slow ones are found. */
 #include <string.h>
 
-#include "pairs.h"
+#include "pairwise/pairs.h"
 #include "../tap.h"
 
 enum { MOST = 17 };

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* text.c - messages, and numbers with their units. */
+#include <stdarg.h>
+
+#include "bench.h"
+
+dt_result_t fail(struct dt_error *err, dt_result_t code, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(err->text, sizeof(err->text), fmt, args);
+    va_end(args);
+    return code;
+}
+
+dt_result_t fail_in_libdt(struct dt_error *err, dt_result_t result)
+{
+    const char *text = dt_last_error(), *name = dt_strerror(result);
+    return *text ? fail(err, result, "%s: %s", name, text)
+                 : fail(err, result, "%s", name);
+}
+
+void note(const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    for (char *at = text; *at; at++) /* it may quote what is not ours */
+        if ((unsigned char)*at < ' ' || *at == '\177')
+            *at = '?';
+    fprintf(stderr, "dt-bench: %s\n", text);
+}
+
+char *size_text(char text[32], size_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    while (unit < 4 && bytes >= 1024 && bytes % 1024 == 0) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(text, 32, "%zu %s", bytes, units[unit]);
+    return text;
+}
+
+char *time_text(char text[32], double us)
+{
+    if (us < 1000)
+        snprintf(text, 32, "%.*f us", us < 10 ? 2 : us < 100 ? 1 : 0, us);
+    else if (us < 1e6)
+        snprintf(text, 32, "%.*f ms", us < 1e5 ? 1 : 0, us / 1e3);
+    else
+        snprintf(text, 32, "%.1f s", us / 1e6);
+    return text;
+}
+
+char *rate_text(char text[32], double gbs)
+{
+    if (gbs >= 0.01)
+        snprintf(text, 32, "%.*f GB/s", gbs < 10 ? 2 : gbs < 100 ? 1 : 0, gbs);
+    else
+        snprintf(text, 32, "%.3g MB/s", gbs * 1e3);
+    return text;
+}
