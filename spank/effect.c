@@ -173,9 +173,8 @@ static bool set_server(spank_t spank, const struct spank_dt *dt,
     return set(spank, "PMIX_RANK", rank, false);
 }
 
-static dt_result_t set_environment(spank_t spank, const struct spank_dt *dt,
-                                   const struct dt_task *task,
-                                   struct dt_error *err)
+static bool set_placement(spank_t spank, const struct spank_dt *dt,
+                          const struct dt_task *task)
 {
     const dt_place_task_t *placed = &task->placed[task->self];
     bool nics = dt->option[DT_OPTION_NICS].policy != DT_PLACE_NICS_NONE;
@@ -183,14 +182,11 @@ static dt_result_t set_environment(spank_t spank, const struct spank_dt *dt,
     dt_task_names(task, placed->own, placed->nown, own);
     snprintf(version, sizeof(version), "%d", DT_ENV_VERSION_NOW);
     spank_unsetenv(spank, DT_ENV_USER_VISIBLE);
-    if ((nics && !set_nics(spank, task)) || !set_visible(spank, task) ||
-        !set(spank, DT_ENV_GPUS, own, false) ||
-        !set(spank, DT_ENV_VERSION, version, false) ||
-        !set(spank, "CUDA_DEVICE_ORDER", "PCI_BUS_ID", true) ||
-        !dt_set_run_id(spank) || !set_server(spank, dt, task))
-        return dt_error_set(err, DT_ERR_SYSTEM,
-                            "Slurm did not take the task's variables");
-    return DT_SUCCESS;
+    return (!nics || set_nics(spank, task)) && set_visible(spank, task) &&
+           set(spank, DT_ENV_GPUS, own, false) &&
+           set(spank, DT_ENV_VERSION, version, false) &&
+           set(spank, "CUDA_DEVICE_ORDER", "PCI_BUS_ID", true) &&
+           dt_set_run_id(spank);
 }
 
 /* ---- CPUs and memory ---- */
@@ -218,6 +214,11 @@ static void bind_cpus(const struct spank_dt *dt, const struct dt_task *task)
 dt_result_t dt_effect(spank_t spank, const struct spank_dt *dt,
                       struct dt_task *task, struct dt_error *err)
 {
-    bind_cpus(dt, task);
-    return set_environment(spank, dt, task, err);
+    if (task->placed)
+        bind_cpus(dt, task);
+    if ((task->placed && !set_placement(spank, dt, task)) ||
+        !set_server(spank, dt, task))
+        return dt_error_set(err, DT_ERR_SYSTEM,
+                            "Slurm did not take the task's variables");
+    return DT_SUCCESS;
 }

@@ -130,10 +130,11 @@ void dt_local_user_init(spank_t spank, const struct spank_dt *dt)
     if (!dt_is_task_step(spank))
         return;
     dt_ckpt_local(spank, dt);
+    if (dt_wants_pmix(dt))
+        choose_server(spank, dt);
     if (gpus->type != DT_OPTION_SET)
         return;
     carry_visible();
-    choose_server(spank, dt);
     if (!gpus->verbose)
         return;
     struct dt_table table = dt_table_widths(environ);

@@ -38,10 +38,9 @@ const struct dt_option_name dt_option_name[DT_NOPTIONS] = {
                             NAMES("DT_CPU_BIND", "dt_cpu_bind")},
     [DT_OPTION_PMIX] = {.option = "dt-pmix",
                         .arginfo = "<type>",
-                        .usage = "with --dt-gpus, the PMIx server by which "
-                                 "the ranks meet: auto (default), server, "
-                                 "slurm, none; help explains",
-                        .has_arg = 1,
+                        .usage = "the PMIx server of the ranks: server "
+                                 "(default), auto, slurm, none; help explains",
+                        .has_arg = 2,
                         NAMES("DT_PMIX", "dt_pmix")},
     [DT_OPTION_CKPT] = {.option = "dt-ckpt",
                         .arginfo = "<dir>",
@@ -112,6 +111,7 @@ static const struct {
     struct type type[8]; /* ends with a NULL name */
     const char *expected, *help;
     dt_value_parse_t *parse; /* of what is none of these; NULL: nothing is */
+    const char *bare; /* the option without a value; NULL: its first type */
 } syntax[DT_NOPTIONS] = {
     [DT_OPTION_GPUS] =
         {{{"auto", DT_OPTION_SET, DT_PLACE_AUTO, NULL, NULL},
@@ -181,15 +181,17 @@ static const struct {
           {"none", DT_OPTION_SET, DT_PMIX_NONE, NULL, NULL},
           {"help", DT_OPTION_HELP, 0, NULL, NULL}},
          "auto, server, slurm, none or help",
-         "--dt-pmix=<type>, with --dt-gpus, says by whose PMIx server the "
-         "ranks "
-         "meet:\n"
-         "  auto    slurm-dt's own, unless srun has an --mpi (default)\n"
-         "  server  slurm-dt's own, whatever --mpi says\n"
-         "  slurm   the one that --mpi or the cluster's default brings\n"
-         "  none    none: each rank that asks for PMIx is alone\n"
+         "--dt-pmix[=<type>] selects the PMIx server of the ranks; it needs no "
+         "GPUs:\n"
+         "  server  slurm-dt's own, whatever --mpi says (default)\n"
+         "  auto    slurm-dt's own, unless srun has an --mpi (the type if only "
+         "--dt-gpus\n"
+         "          is given)\n"
+         "  slurm   the one of Slurm's --mpi, or of the cluster's default\n"
+         "  none    none: a rank that uses PMIx is alone\n"
          "  help    this list\n",
-         NULL},
+         NULL,
+         "server"},
     [DT_OPTION_CKPT] = {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
                          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
                         "a directory, none or help",
@@ -283,7 +285,8 @@ static const struct {
          "but not after success, after scancel, or after exit code 93.\n"
          "  none      as if the option had not been given\n"
          "  help      this list\n",
-         dt_value_requeue},
+         dt_value_requeue,
+         "100"},
 };
 
 /* All of an item that ends with a NUL or a comma. */
@@ -405,7 +408,7 @@ dt_result_t dt_option_parse(enum dt_option_id id, const char *text,
     /* sbatch and salloc hand an option without a value on to the sruns of the
      * job as "" or "(null)", depending on the C library */
     if (!text || !*text || !strcmp(text, "(null)"))
-        text = id == DT_OPTION_REQUEUE ? "100" : syntax[id].type[0].name;
+        text = syntax[id].bare ? syntax[id].bare : syntax[id].type[0].name;
     const char *type = text;
     if (id == DT_OPTION_GPUS && !strncmp(text, verbose, sizeof(verbose) - 1)) {
         const char *rest = text + sizeof(verbose) - 1;

@@ -66,12 +66,6 @@ bool dt_identify_user(spank_t spank, struct dt_helper_user *user)
     return true;
 }
 
-static bool wanted(spank_t spank, const struct spank_dt *dt)
-{
-    return dt->option[DT_OPTION_GPUS].type == DT_OPTION_SET &&
-           dt_is_task_step(spank);
-}
-
 /* Here slurmstepd is not yet in the cgroup of the step, which would hide CPUs
  * and GPUs from the helper. */
 void dt_remote_init_post_opt(spank_t spank, struct spank_dt *dt)
@@ -83,7 +77,7 @@ void dt_remote_init_post_opt(spank_t spank, struct spank_dt *dt)
         .conf = dt->conf,
         .limit_ms = DT_DISCOVER_LIMIT_MS,
     };
-    if (!wanted(spank, dt) || *dt->bad_argument.text)
+    if (!dt_wants_gpus(dt) || !dt_is_task_step(spank) || *dt->bad_argument.text)
         return;
     dt->binds_cpus = is_set(spank, "SLURM_CPU_BIND_TYPE");
     dt->binds_memory = is_set(spank, "SLURM_MEM_BIND_TYPE");
@@ -109,7 +103,7 @@ void dt_remote_user_init(spank_t spank, struct spank_dt *dt)
 {
     struct dt_helper_user user = {.groups = NULL};
     dt_requeue_user_init(spank, dt);
-    if (!wanted(spank, dt))
+    if (!dt_wants_pmix(dt) || !dt_is_task_step(spank))
         return;
     count_gpus(spank, dt);
     if (*dt->bad_argument.text || *dt->bad_option[DT_OPTION_PMIX].text ||
@@ -189,17 +183,17 @@ void dt_remote_task_init(spank_t spank, const struct spank_dt *dt)
     struct dt_task task = {.local_rank = 0};
     struct dt_error err;
     dt_requeue_batch_init(spank, dt);
-    if (dt_is_task_step(spank))
-        init_ckpt(spank, dt);
-    if ((dt->option[DT_OPTION_GPUS].type != DT_OPTION_SET &&
-         !*dt->bad_option[DT_OPTION_GPUS].text) ||
-        !dt_is_task_step(spank))
+    if (!dt_is_task_step(spank))
+        return;
+    init_ckpt(spank, dt);
+    if (!dt_wants_pmix(dt) && !*dt->bad_option[DT_OPTION_GPUS].text &&
+        !*dt->bad_option[DT_OPTION_PMIX].text)
         return;
     dt_result_t rc = dt_task_init(spank, dt, &task, &err);
-    if (rc == DT_SUCCESS) {
+    if (rc == DT_SUCCESS && task.placed)
         dt_tell(spank, dt, &task);
+    if (rc == DT_SUCCESS)
         rc = dt_effect(spank, dt, &task, &err);
-    }
     if (rc != DT_SUCCESS) /* its first task says it, unless it is of one */
         refuse(err.text, task.bound || task.local_rank == 0);
     dt_task_fini(&task);

@@ -47,6 +47,18 @@ struct spank_dt {
     int note;                  /* open, about the step's end; 0: none */
 };
 
+/* Do the options ask for GPUs of each task's own, or for a PMIx server? The
+ * type of that may still be "none". */
+static inline bool dt_wants_gpus(const struct spank_dt *dt)
+{
+    return dt->option[DT_OPTION_GPUS].type == DT_OPTION_SET;
+}
+static inline bool dt_wants_pmix(const struct spank_dt *dt)
+{
+    return dt_wants_gpus(dt) ||
+           dt->option[DT_OPTION_PMIX].type == DT_OPTION_SET;
+}
+
 /* client.c: srun, sbatch and salloc alike */
 
 /* Where an input variable holds a value, let Slurm take it for the option's.

@@ -295,6 +295,8 @@ dt_result_t dt_task_init(spank_t spank, const struct spank_dt *dt,
                             "node %s: no PMIx server (--dt-pmix=none does "
                             "without): %s",
                             task->node, dt->no_server.text);
+    if (!dt_wants_gpus(dt))
+        return DT_SUCCESS;
     rc = place(spank, dt, task, &why);
     if (rc != DT_SUCCESS) {
         char which[32] = "";

@@ -32,7 +32,7 @@ struct dt_task {
     uint8_t gpu[DT_TOPO_MAX_GPUS]; /* granted name k is topo->gpu[gpu[k]] */
 
     dt_place_request_t request;
-    dt_place_task_t *placed; /* [request.ntasks] */
+    dt_place_task_t *placed; /* [request.ntasks]; NULL without --dt-gpus */
     uint32_t self;           /* this task's index in placed */
 };
 
