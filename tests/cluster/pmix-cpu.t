@@ -71,12 +71,11 @@ like '--dt-pmix=auto leaves an --mpi alone' \
 
 fails() # NAME LINE-AS-REGEX CMD ARG...
 {
-    local name=$1 line=$2 err
+    local name=$1 line=$2 err rc=0
 
     shift 2
-    err=$(sb "$@" 2>&1)
-    [ $? -ne 0 ]
-    tap_result $? "$name: it fails"
+    err=$(sb "$@" 2>&1) || rc=$?
+    is "$name: exit code" "$rc" 1
     is "$name: one line" "$(grep -c 'dt: ' <<<"$err")" 1
     like "$name: what it says" "$err" "error: dt: $line\$"
 }
