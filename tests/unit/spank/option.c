@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* option.c - the values of the plugin's options, lists of devices, the
  * table. */
-#include "devices.h"
+#include "placement/devices.h"
 #include "option.h"
-#include "table.h"
+#include "placement/table.h"
 
 #include <signal.h>
 #include <stdlib.h>
