@@ -82,6 +82,7 @@ violations() # TREE; one line per wrong #include
         [[ $header =~ ^(dt|dt_topo)\.h$ ]] && continue
         found=lib/$header
         [ ! -e "pmix/$header" ] || found=pmix/$header
+        [[ $file != spank/* || ! -e spank/$header ]] || found=spank/$header
         [ ! -e "$(dirname "$file")/$header" ] ||
             found=$(dirname "$file")/$header
         to=$(layer_of "$found")

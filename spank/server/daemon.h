@@ -23,7 +23,7 @@ struct dt_daemon {
 };
 
 /* Called for each line that the daemon wants the user to see. */
-typedef void dt_daemon_say_t(const char *line);
+typedef void dt_daemon_print_t(const char *line);
 
 /* A name for the directory of a step's daemon that nobody can know before. */
 dt_result_t dt_daemon_name(struct dt_daemon *daemon, uint32_t job,
@@ -37,13 +37,14 @@ dt_result_t dt_daemon_start(struct dt_daemon *daemon, const char *config,
 
 /* Nothing where none runs. Blocks a second at most, once, where the daemon has
  * stopped to listen. */
-void dt_daemon_started(struct dt_daemon *daemon, uint32_t rank, int pid);
+void dt_daemon_notify_started(struct dt_daemon *daemon, uint32_t rank, int pid);
 /* true with the last rank of the node. Told twice of one in a row, as where the
  * plugin is named twice, it does not count. */
-bool dt_daemon_ended(struct dt_daemon *daemon, uint32_t rank, int status);
+bool dt_daemon_notify_ended(struct dt_daemon *daemon, uint32_t rank,
+                            int status);
 
 /* Print what it has said. Never blocks. */
-void dt_daemon_hear(struct dt_daemon *daemon, dt_daemon_say_t *say);
+void dt_daemon_receive(struct dt_daemon *daemon, dt_daemon_print_t *say);
 
 /* The next "NAME=VALUE" of env, cut into name and value in place of room's
  * size bytes; *at begins as env. false at the end. */
@@ -52,6 +53,6 @@ bool dt_daemon_variable(const char **at, char *room, size_t size,
 
 /* Tell it to end, wait a few seconds, kill it if it does not, and remove what
  * it may have left. */
-void dt_daemon_end(struct dt_daemon *daemon, dt_daemon_say_t *say);
+void dt_daemon_end(struct dt_daemon *daemon, dt_daemon_print_t *say);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* note.c - files of the job's user in the node's /dev/shm. */
-#include "note.h"
+#include "requeue/jobfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,18 +14,18 @@
 
 enum { NOTICE_SIZE = 4096 };
 
-dt_result_t dt_note_make_notice(const char *job, unsigned step,
-                                const char *node, char path[DT_NOTE_PATH],
-                                struct dt_error *err)
+dt_result_t dt_jobfile_make_notice(const char *job, unsigned step,
+                                   const char *node, char path[DT_JOBFILE_PATH],
+                                   struct dt_error *err)
 {
     unsigned long long chance;
     if (getrandom(&chance, sizeof(chance), GRND_NONBLOCK) != sizeof(chance))
         return dt_error_set(err, DT_ERR_SYSTEM, "getrandom: %s",
                             strerror(errno));
     int length =
-        snprintf(path, DT_NOTE_PATH, "/dev/shm/dt-notice.%s.%u.%s.%016llx", job,
-                 step, node, chance);
-    int fd = length < DT_NOTE_PATH
+        snprintf(path, DT_JOBFILE_PATH, "/dev/shm/dt-notice.%s.%u.%s.%016llx",
+                 job, step, node, chance);
+    int fd = length < DT_JOBFILE_PATH
                  ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
                  : -1;
     if (fd < 0)
@@ -41,25 +41,27 @@ dt_result_t dt_note_make_notice(const char *job, unsigned step,
     return rc;
 }
 
-bool dt_note_job(const char *cluster, const char *number, char job[DT_NOTE_JOB])
+bool dt_jobfile_job(const char *cluster, const char *number,
+                    char job[DT_JOBFILE_JOB])
 {
-    return snprintf(job, DT_NOTE_JOB, "%s.%s", cluster ? cluster : "", number) <
-           DT_NOTE_JOB;
+    return snprintf(job, DT_JOBFILE_JOB, "%s.%s", cluster ? cluster : "",
+                    number) < DT_JOBFILE_JOB;
 }
 
-bool dt_note_path(const char *job, const char *node, char path[DT_NOTE_PATH])
+bool dt_jobfile_record_path(const char *job, const char *node,
+                            char path[DT_JOBFILE_PATH])
 {
-    return snprintf(path, DT_NOTE_PATH, "/dev/shm/dt-requeue.%s.%s", job,
-                    node) < DT_NOTE_PATH;
+    return snprintf(path, DT_JOBFILE_PATH, "/dev/shm/dt-requeue.%s.%s", job,
+                    node) < DT_JOBFILE_PATH;
 }
 
-int dt_note_open(const char *path, bool make)
+int dt_jobfile_record_open(const char *path, bool make)
 {
     return dt_file_open_own(AT_FDCWD, path,
                             O_WRONLY | O_APPEND | (make ? O_CREAT : 0));
 }
 
-void dt_note_write(int fd, const char *line)
+void dt_jobfile_record_add(int fd, const char *line)
 {
     char text[256];
     int length = snprintf(text, sizeof(text), "%s\n", line);

@@ -2,17 +2,17 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* meeting.c - what srun and slurmstepd say of the PMIx servers' meeting, and
  * what a server says to the ranks. */
-#include "meeting.h"
+#include "server/rendezvous.h"
 
 #include <string.h>
 
-#include "daemon.h"
+#include "server/daemon.h"
 #include "../tap.h"
 
 static void is_first(const char *list, const char *wanted)
 {
     char name[64];
-    dt_meeting_first_node(list, name, sizeof(name));
+    dt_rendezvous_first_node(list, name, sizeof(name));
     if (!ok(!strcmp(name, wanted), "the first of \"%s\" is \"%s\"", list,
             wanted))
         diag("got \"%s\"", name);
@@ -21,7 +21,7 @@ static void is_first(const char *list, const char *wanted)
 static bool names_mpi(const char *text, size_t size, size_t program)
 {
     FILE *command_line = fmemopen((char *)text, size, "r");
-    bool named = command_line && dt_meeting_names_mpi(command_line, program);
+    bool named = command_line && dt_rendezvous_names_mpi(command_line, program);
     if (command_line)
         fclose(command_line);
     return named;
@@ -38,7 +38,7 @@ int main(void)
     is_first("", "");
     is_first("n[", "n");
     char name[4];
-    dt_meeting_first_node("node[12-14]", name, sizeof(name));
+    dt_rendezvous_first_node("node[12-14]", name, sizeof(name));
     ok(!strcmp(name, "nod"), "cut where there is no room");
 
     static const char plain[] = "srun\0-n2\0./a.out";

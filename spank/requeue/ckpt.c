@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* ckpt.c - --dt-ckpt and its kin, from srun to the tasks' variables. */
-#include "requeue.h"
+#include "requeue/requeue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,9 @@
 
 #include "base/env.h"
 #include "base/number.h"
-#include "note.h"
-#include "tool.h"
+#include "environment.h"
+#include "helper.h"
+#include "requeue/jobfile.h"
 
 enum { ASK_MS = 6000 };
 
@@ -84,7 +85,7 @@ static void set_job_end(spank_t spank)
     char *const argv[] = {(char *)DT_REQUEUE_PROGRAM, (char *)"_end", job,
                           NULL};
     const struct dt_helper how = {.argv = argv, .env = environ};
-    if (dt_tool_run(&how, ASK_MS, -1, answer, sizeof(answer)) != 0)
+    if (dt_helper_run(&how, ASK_MS, -1, answer, sizeof(answer)) != 0)
         return;
     answer[strcspn(answer, "\n")] = '\0';
     if (dt_number_parse(answer, 1, INT64_MAX, &end))
@@ -96,7 +97,7 @@ static void leave_note(const struct spank_dt *dt)
 {
     const uint32_t *cap = dt->option[DT_OPTION_REQUEUE].cap;
     const char *job = getenv("SLURM_JOB_ID"), *node = getenv("SLURMD_NODENAME");
-    char path[DT_NOTE_PATH] = "", line[128], key[DT_NOTE_JOB];
+    char path[DT_JOBFILE_PATH] = "", line[128], key[DT_JOBFILE_JOB];
     if (dt->option[DT_OPTION_REQUEUE].type != DT_OPTION_SET)
         return;
     if (!dt->in_batch || !job || !node) {
@@ -105,9 +106,9 @@ static void leave_note(const struct spank_dt *dt)
                        "of sbatch can be requeued");
         return;
     }
-    int fd = dt_note_job(getenv("SLURM_CLUSTER_NAME"), job, key) &&
-                     dt_note_path(key, node, path)
-                 ? dt_note_open(path, true)
+    int fd = dt_jobfile_job(getenv("SLURM_CLUSTER_NAME"), job, key) &&
+                     dt_jobfile_record_path(key, node, path)
+                 ? dt_jobfile_record_open(path, true)
                  : -1;
     if (fd < 0) {
         slurm_info("dt: note: %s cannot be written: this step's exit codes do "
@@ -118,8 +119,8 @@ static void leave_note(const struct spank_dt *dt)
     snprintf(line, sizeof(line), "option %u,%u,%u,%u,%u", cap[DT_CAP_MAX],
              cap[DT_CAP_PREEMPT], cap[DT_CAP_NODEFAIL], cap[DT_CAP_TIMEOUT],
              cap[DT_CAP_ERROR]);
-    dt_note_write(fd, line);
-    dt_note_write(fd, "begin");
+    dt_jobfile_record_add(fd, line);
+    dt_jobfile_record_add(fd, "begin");
     close(fd);
 }
 
@@ -147,12 +148,6 @@ static bool set_directory(spank_t spank, const char *name,
            spank_setenv(spank, name, path, 1) == ESPANK_SUCCESS;
 }
 
-static bool offer(spank_t spank, const char *name, const char *value)
-{
-    spank_err_t rc = spank_setenv(spank, name, value, 0);
-    return rc == ESPANK_SUCCESS || rc == ESPANK_ENV_EXISTS;
-}
-
 /* A run that goes on under its name, also where it is recorded. */
 static bool set_trackers(spank_t spank)
 {
@@ -161,10 +156,10 @@ static bool set_trackers(spank_t spank)
         return true;
     if (spank_getenv(spank, "WANDB_RUN_ID", other, sizeof(other)) ==
             ESPANK_ENV_NOEXIST &&
-        (!offer(spank, "WANDB_RUN_ID", id) ||
-         !offer(spank, "WANDB_RESUME", "allow")))
+        (!dt_variable_offer(spank, "WANDB_RUN_ID", id) ||
+         !dt_variable_offer(spank, "WANDB_RESUME", "allow")))
         return false;
-    return offer(spank, "MLFLOW_RUN_NAME", id);
+    return dt_variable_offer(spank, "MLFLOW_RUN_NAME", id);
 }
 
 bool dt_ckpt_task_init(spank_t spank, const struct spank_dt *dt)
@@ -187,9 +182,9 @@ bool dt_ckpt_task_init(spank_t spank, const struct spank_dt *dt)
     }
     if (spank_getenv(spank, "SLURM_JOB_END_TIME", end, sizeof(end)) ==
             ESPANK_SUCCESS &&
-        *end && !offer(spank, DT_ENV_JOB_END, end))
+        *end && !dt_variable_offer(spank, DT_ENV_JOB_END, end))
         return false;
-    return dt_set_run_id(spank) &&
+    return dt_variable_offer_run_id(spank) &&
            (dt->option[DT_OPTION_REQUEUE].type != DT_OPTION_SET ||
             set_trackers(spank));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* step.c - what dt-pmixd is told of the step, base/step.h. */
-#include "step.h"
+#include "server/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,19 +10,14 @@
 #include "base/env.h"
 #include "base/number.h"
 #include "base/step.h"
-#include "meeting.h"
+#include "environment.h"
+#include "server/rendezvous.h"
 
 enum { COMMAND_MAX = 4096 }; /* bytes of it that ranks are told */
 
 struct step {
     uint32_t job, step, node, nodes, ranks, local;
 };
-
-static bool get(spank_t spank, const char *name, char *value, size_t size)
-{
-    return spank_getenv(spank, name, value, (int)size) == ESPANK_SUCCESS &&
-           *value;
-}
 
 /* Slurm's items are those of a component, this variable is of the whole. */
 static bool heterogeneous(spank_t spank)
@@ -32,11 +27,11 @@ static bool heterogeneous(spank_t spank)
     uint32_t ranks;
     return spank_get_item(spank, S_JOB_TOTAL_TASK_COUNT, &ranks) ==
                ESPANK_SUCCESS &&
-           get(spank, "SLURM_STEP_NUM_TASKS", text, sizeof(text)) &&
+           dt_variable_get(spank, "SLURM_STEP_NUM_TASKS", text, sizeof(text)) &&
            dt_number_parse(text, 0, UINT32_MAX, &all) && all != ranks;
 }
 
-bool dt_step_is_ours(spank_t spank, const struct spank_dt *dt)
+bool dt_server_wanted(spank_t spank, const struct spank_dt *dt)
 {
     char meet[16];
     switch (dt->option[DT_OPTION_PMIX].policy) {
@@ -44,7 +39,7 @@ bool dt_step_is_ours(spank_t spank, const struct spank_dt *dt)
         return true;
     case DT_PMIX_AUTO:
         return !heterogeneous(spank) &&
-               (!get(spank, DT_ENV_PMIX_MEET, meet, sizeof(meet)) ||
+               (!dt_variable_get(spank, DT_ENV_PMIX_MEET, meet, sizeof(meet)) ||
                 strcmp(meet, DT_ENV_PMIX_SLURMS) != 0);
     default:
         return false;
@@ -108,10 +103,12 @@ static void print_meet(spank_t spank, const struct step *step, FILE *out)
 {
     char host[256], first[256], text[16], nodes[16384];
     int64_t port;
-    bool called = get(spank, "SLURM_SRUN_COMM_HOST", host, sizeof(host));
+    bool called =
+        dt_variable_get(spank, "SLURM_SRUN_COMM_HOST", host, sizeof(host));
     if (step->nodes < 2)
         return;
-    if (called && get(spank, DT_ENV_PMIX_MEET, text, sizeof(text)) &&
+    if (called &&
+        dt_variable_get(spank, DT_ENV_PMIX_MEET, text, sizeof(text)) &&
         dt_number_parse(text, 1, UINT16_MAX, &port)) {
         fprintf(out, "meet %s %u\n", host, (unsigned)port);
         return;
@@ -122,7 +119,7 @@ static void print_meet(spank_t spank, const struct step *step, FILE *out)
     nodes[0] = '\0';
     spank_getenv(spank, "SLURM_STEP_NODELIST", nodes, sizeof(nodes));
     nodes[sizeof(nodes) - 1] = '\0';
-    dt_meeting_first_node(nodes, first, sizeof(first));
+    dt_rendezvous_first_node(nodes, first, sizeof(first));
     /* a name that nobody resolves does not matter where srun runs there */
     fprintf(out, "meet %s%s%s 0\n", *first ? first : "localhost",
             called ? "," : "", called ? host : "");
@@ -164,9 +161,9 @@ static dt_result_t print(spank_t spank, const struct spank_dt *dt,
     return DT_SUCCESS;
 }
 
-dt_result_t dt_step_start(spank_t spank, struct spank_dt *dt,
-                          const struct dt_helper_user *user,
-                          struct dt_error *err)
+dt_result_t dt_server_start(spank_t spank, struct spank_dt *dt,
+                            const struct dt_helper_user *user,
+                            struct dt_error *err)
 {
     struct step step;
     char *text = NULL;
@@ -193,4 +190,48 @@ dt_result_t dt_step_start(spank_t spank, struct spank_dt *dt,
     }
     free(text);
     return rc;
+}
+
+/* ---- the tasks' variables ---- */
+
+/* The name of a variable by which another server, be it Slurm's or the one of
+ * a step around this, tells a rank who it is. */
+static bool find_foreign(spank_t spank, char *name, size_t size)
+{
+    static const char pmix[] = "PMIX_", users[] = "PMIX_MCA_";
+    char **env;
+    if (spank_get_item(spank, S_JOB_ENV, &env) != ESPANK_SUCCESS || !env)
+        return false;
+    for (; *env; env++) {
+        size_t length = strcspn(*env, "=");
+        if (strncmp(*env, pmix, sizeof(pmix) - 1) != 0 ||
+            !strncmp(*env, users, sizeof(users) - 1) || length >= size)
+            continue;
+        memcpy(name, *env, length);
+        name[length] = '\0';
+        return true;
+    }
+    return false;
+}
+
+bool dt_server_set_variables(spank_t spank, const struct spank_dt *dt,
+                             uint32_t task_rank)
+{
+    char room[4096], rank[16];
+    const char *value, *at = dt->daemon.env;
+    spank_unsetenv(spank, DT_ENV_PMIX_MEET);
+    if (!at && dt->option[DT_OPTION_PMIX].policy != DT_PMIX_NONE)
+        return true;
+    while (find_foreign(spank, room, sizeof(room)))
+        if (spank_unsetenv(spank, room) != ESPANK_SUCCESS)
+            return false;
+    if (!at)
+        return true;
+    while (dt_daemon_variable(&at, room, sizeof(room), &value))
+        if (!strncmp(room, "PMIX_MCA_", 9)
+                ? !dt_variable_offer(spank, room, value)
+                : !dt_variable_set(spank, room, value))
+            return false;
+    snprintf(rank, sizeof(rank), "%u", (unsigned)task_rank);
+    return dt_variable_set(spank, "PMIX_RANK", rank);
 }

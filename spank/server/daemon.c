@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* daemon.c - the plugin's end of the socket to dt-pmixd. */
-#include "daemon.h"
+#include "server/daemon.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -218,12 +218,12 @@ dt_result_t dt_daemon_start(struct dt_daemon *daemon, const char *config,
 
 /* ---- at work ---- */
 
-void dt_daemon_started(struct dt_daemon *daemon, uint32_t rank, int pid)
+void dt_daemon_notify_started(struct dt_daemon *daemon, uint32_t rank, int pid)
 {
     tell(daemon, "started", rank, pid);
 }
 
-bool dt_daemon_ended(struct dt_daemon *daemon, uint32_t rank, int status)
+bool dt_daemon_notify_ended(struct dt_daemon *daemon, uint32_t rank, int status)
 {
     if (!daemon->fd || daemon->ended == rank + 1)
         return false;
@@ -233,7 +233,7 @@ bool dt_daemon_ended(struct dt_daemon *daemon, uint32_t rank, int status)
     return --daemon->running == 0;
 }
 
-void dt_daemon_hear(struct dt_daemon *daemon, dt_daemon_say_t *say)
+void dt_daemon_receive(struct dt_daemon *daemon, dt_daemon_print_t *say)
 {
     const char *text;
     enum packet packet = SAY;
@@ -293,7 +293,7 @@ static void clean(const struct dt_daemon *daemon)
         dt_helper_kill(pid);
 }
 
-void dt_daemon_end(struct dt_daemon *daemon, dt_daemon_say_t *say)
+void dt_daemon_end(struct dt_daemon *daemon, dt_daemon_print_t *say)
 {
     const char *text;
     enum packet packet = SAY;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* table.c - the table of --dt-gpus=verbose. */
-#include "table.h"
+#include "placement/table.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* task.c - from Slurm's environment and the node's topology to a placement. */
-#include "task.h"
+#include "placement/task.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/env.h"
 #include "base/number.h"
-#include "grant.h"
-#include "nics.h"
-#include "system.h"
-#include "table.h"
+#include "placement/grant.h"
+#include "placement/nics.h"
+#include "placement/system.h"
+#include "placement/table.h"
 #include "topo/sources.h"
 
 const char *const dt_visible[DT_NVISIBLE] = {
@@ -295,6 +295,8 @@ dt_result_t dt_task_init(spank_t spank, const struct spank_dt *dt,
                             "node %s: no PMIx server (--dt-pmix=none does "
                             "without): %s",
                             task->node, dt->no_server.text);
+    if (!dt_wants_gpus(dt))
+        return DT_SUCCESS;
     rc = place(spank, dt, task, &why);
     if (rc != DT_SUCCESS) {
         char which[32] = "";

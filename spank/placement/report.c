@@ -2,14 +2,14 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* tell.c - what the user is told about the placement: the table of verbose,
  * and what it costs. */
-#include "task.h"
+#include "placement/task.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "nics.h"
-#include "table.h"
+#include "placement/nics.h"
+#include "placement/table.h"
 
 static const struct {
     uint32_t note;
@@ -150,8 +150,8 @@ static void write_all(const char *text, size_t size)
     }
 }
 
-void dt_tell(spank_t spank, const struct spank_dt *dt,
-             const struct dt_task *task)
+void dt_task_report(spank_t spank, const struct spank_dt *dt,
+                    const struct dt_task *task)
 {
     bool verbose = dt->option[DT_OPTION_GPUS].verbose;
     char *text = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* requeue.c - the end of a batch script, and what its steps have noted. */
-#include "requeue.h"
+#include "requeue/requeue.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +14,9 @@
 #include "base/env.h"
 #include "base/exit.h"
 #include "base/number.h"
-#include "note.h"
-#include "tool.h"
+#include "environment.h"
+#include "helper.h"
+#include "requeue/jobfile.h"
 
 enum {
     START_MS = 15000,
@@ -36,21 +37,16 @@ static const char *node_name(void)
     return node ? node : "localhost";
 }
 
-static bool get(spank_t spank, const char *name, char *value, size_t size)
-{
-    return spank_getenv(spank, name, value, (int)size) == ESPANK_SUCCESS &&
-           *value;
-}
-
 /* number: of the job; NULL: as its environment says, which is the same for all
  * components of a heterogeneous one. */
-static bool name_job(spank_t spank, const char *number, char job[DT_NOTE_JOB])
+static bool name_job(spank_t spank, const char *number,
+                     char job[DT_JOBFILE_JOB])
 {
     char cluster[64] = "", own[32];
-    if (!number && !get(spank, "SLURM_JOB_ID", own, sizeof(own)))
+    if (!number && !dt_variable_get(spank, "SLURM_JOB_ID", own, sizeof(own)))
         return false;
-    get(spank, "SLURM_CLUSTER_NAME", cluster, sizeof(cluster));
-    return dt_note_job(cluster, number ? number : own, job);
+    dt_variable_get(spank, "SLURM_CLUSTER_NAME", cluster, sizeof(cluster));
+    return dt_jobfile_job(cluster, number ? number : own, job);
 }
 
 /* ---- dt-requeue ---- */
@@ -68,14 +64,14 @@ static void make_environment(spank_t spank, struct environment *env)
     static const char standard[] = "/usr/bin:/bin:/usr/local/bin";
     char value[ROOM - 256];
     size_t n = 0;
-    bool known = get(spank, "PATH", value, sizeof(value));
+    bool known = dt_variable_get(spank, "PATH", value, sizeof(value));
     snprintf(env->path, sizeof(env->path), "PATH=%s%s%s", known ? value : "",
              known ? ":" : "", standard);
     env->list[n++] = env->path;
     env->list[n++] = (char *)"LC_ALL=C";
     env->list[n++] = (char *)"HOME=/";
     const char *own = getenv("SLURM_CONF");
-    if (own || get(spank, "SLURM_CONF", value, sizeof(value))) {
+    if (own || dt_variable_get(spank, "SLURM_CONF", value, sizeof(value))) {
         snprintf(env->conf, sizeof(env->conf), "SLURM_CONF=%.4000s",
                  own ? own : value);
         env->list[n++] = env->conf;
@@ -112,7 +108,7 @@ static void print_restarts(spank_t spank, char text[16])
 {
     char value[16] = "";
     int64_t restarts = 0;
-    get(spank, "SLURM_RESTART_COUNT", value, sizeof(value));
+    dt_variable_get(spank, "SLURM_RESTART_COUNT", value, sizeof(value));
     dt_number_parse(value, 0, UINT32_MAX, &restarts);
     snprintf(text, 16, "%u", (unsigned)restarts);
 }
@@ -142,31 +138,32 @@ void dt_requeue_batch_init(spank_t spank, const struct spank_dt *dt)
     print_caps(option, caps);
     make_environment(spank, &env);
     const struct dt_helper how = {.argv = argv, .env = env.list, .holds = true};
-    if (dt_tool_run(&how, START_MS, STDERR_FILENO, NULL, 0) ==
+    if (dt_helper_run(&how, START_MS, STDERR_FILENO, NULL, 0) ==
         DT_EXIT_NO_RESTART)
         _exit(DT_EXIT_NO_RESTART);
 }
 
 static void batch_exit(spank_t spank, const struct spank_dt *dt, int status)
 {
-    char job[64], restarts[16], caps[64], text[16], note[DT_NOTE_PATH];
-    char raw[16], key[DT_NOTE_JOB], mode[4] = "";
+    char job[64], restarts[16], caps[64], text[16], note[DT_JOBFILE_PATH];
+    char raw[16], key[DT_JOBFILE_JOB], mode[4] = "";
     uint32_t id = 0;
     struct environment env;
     struct dt_helper_user user = {.groups = NULL};
     const struct dt_option *option = &dt->option[DT_OPTION_REQUEUE];
     spank_get_item(spank, S_JOB_ID, &id);
     snprintf(raw, sizeof(raw), "%u", (unsigned)id);
-    if (!name_job(spank, raw, key) || !dt_note_path(key, node_name(), note))
+    if (!name_job(spank, raw, key) ||
+        !dt_jobfile_record_path(key, node_name(), note))
         return;
     if ((option->type != DT_OPTION_SET && access(note, F_OK) != 0) ||
-        !dt_identify_user(spank, &user))
+        !dt_remote_user(spank, &user))
         return;
     job_name(spank, job);
     print_restarts(spank, restarts);
     print_caps(option, caps);
     snprintf(text, sizeof(text), "%d", status);
-    get(spank, "SLURM_OPEN_MODE", mode, sizeof(mode));
+    dt_variable_get(spank, "SLURM_OPEN_MODE", mode, sizeof(mode));
     make_environment(spank, &env);
     char *const argv[] = {(char *)DT_REQUEUE_PROGRAM,
                           (char *)"_ended",
@@ -180,7 +177,7 @@ static void batch_exit(spank_t spank, const struct spank_dt *dt, int status)
     const struct dt_helper how = {
         .argv = argv, .env = env.list, .holds = true, .user = user};
     /* standard error is the job's log */
-    int rc = dt_tool_run(&how, END_MS, STDERR_FILENO, NULL, 0);
+    int rc = dt_helper_run(&how, END_MS, STDERR_FILENO, NULL, 0);
     if (rc != 0 && rc != 1)
         fprintf(stderr,
                 "dt: note: dt-requeue could not do its work: if the job is not "
@@ -193,12 +190,12 @@ static void batch_exit(spank_t spank, const struct spank_dt *dt, int status)
 static void make_notice(spank_t spank, struct spank_dt *dt)
 {
     uint32_t step = 0;
-    char job[DT_NOTE_JOB];
+    char job[DT_JOBFILE_JOB];
     struct dt_error why;
     if (!name_job(spank, NULL, job) ||
         spank_get_item(spank, S_JOB_STEPID, &step) != ESPANK_SUCCESS)
         return;
-    if (dt_note_make_notice(job, step, node_name(), dt->notice, &why) !=
+    if (dt_jobfile_make_notice(job, step, node_name(), dt->notice, &why) !=
         DT_SUCCESS) {
         dt->notice[0] = '\0';
         slurm_info("dt: note: the step is not told when to leave: %s",
@@ -212,7 +209,7 @@ static void make_notice(spank_t spank, struct spank_dt *dt)
 static dt_result_t start_watch(spank_t spank, struct spank_dt *dt, pid_t leader,
                                struct dt_error *err)
 {
-    char number[16], notice[DT_NOTE_PATH + 16], end[64], value[32] = "";
+    char number[16], notice[DT_JOBFILE_PATH + 16], end[64], value[32] = "";
     char *const argv[] = {(char *)DT_REQUEUE_PROGRAM, (char *)"_watch", number,
                           NULL};
     char *const env[] = {notice, end, (char *)"LC_ALL=C", NULL};
@@ -220,10 +217,10 @@ static dt_result_t start_watch(spank_t spank, struct spank_dt *dt, pid_t leader,
     snprintf(number, sizeof(number), "%d",
              dt->option[DT_OPTION_NOTICE_SIGNAL].policy);
     snprintf(notice, sizeof(notice), DT_ENV_NOTICE "=%s", dt->notice);
-    if (!get(spank, DT_ENV_JOB_END, value, sizeof(value)))
-        get(spank, "SLURM_JOB_END_TIME", value, sizeof(value));
+    if (!dt_variable_get(spank, DT_ENV_JOB_END, value, sizeof(value)))
+        dt_variable_get(spank, "SLURM_JOB_END_TIME", value, sizeof(value));
     snprintf(end, sizeof(end), DT_ENV_JOB_END "=%s", value);
-    if (dt_identify_user(spank, &how.user))
+    if (dt_remote_user(spank, &how.user))
         return dt_watch_start(&dt->watch, &how, leader, err);
     dt->watch.tried = true;
     return dt_error_set(err, DT_ERR_SYSTEM,
@@ -251,15 +248,16 @@ void dt_requeue_task_post_fork(spank_t spank, struct spank_dt *dt)
 
 void dt_requeue_user_init(spank_t spank, struct spank_dt *dt)
 {
-    char job[DT_NOTE_JOB], path[DT_NOTE_PATH];
+    char job[DT_JOBFILE_JOB], path[DT_JOBFILE_PATH];
     if (!dt_is_task_step(spank) ||
         (!dt_ckpt_wanted(dt) &&
          dt->option[DT_OPTION_GPUS].type != DT_OPTION_SET))
         return;
     make_notice(spank, dt);
     if (dt->option[DT_OPTION_REQUEUE].type == DT_OPTION_SET &&
-        name_job(spank, NULL, job) && dt_note_path(job, node_name(), path)) {
-        int fd = dt_note_open(path, false);
+        name_job(spank, NULL, job) &&
+        dt_jobfile_record_path(job, node_name(), path)) {
+        int fd = dt_jobfile_record_open(path, false);
         dt->note = fd < 0 ? 0 : fd; /* 0 is taken */
     }
 }
@@ -280,7 +278,7 @@ void dt_requeue_task_exit(spank_t spank, struct spank_dt *dt)
     char text[16];
     snprintf(text, sizeof(text), "%d", code);
     if (dt->note > 0 && (code == DT_EXIT_REQUEUE || code == DT_EXIT_NO_RESTART))
-        dt_note_write(dt->note, text);
+        dt_jobfile_record_add(dt->note, text);
 }
 
 void dt_requeue_exit(struct spank_dt *dt)

@@ -6,7 +6,7 @@
 #ifndef DT_SPANK_TASK_H
 #define DT_SPANK_TASK_H
 
-#include "devices.h"
+#include "placement/devices.h"
 #include "spank_dt.h"
 
 /* Slurm names the granted GPUs in one variable per kind of runtime, all with
@@ -32,7 +32,7 @@ struct dt_task {
     uint8_t gpu[DT_TOPO_MAX_GPUS]; /* granted name k is topo->gpu[gpu[k]] */
 
     dt_place_request_t request;
-    dt_place_task_t *placed; /* [request.ntasks] */
+    dt_place_task_t *placed; /* [request.ntasks]; NULL without --dt-gpus */
     uint32_t self;           /* this task's index in placed */
 };
 
@@ -51,12 +51,12 @@ void dt_task_names(const struct dt_task *task, const uint8_t *gpu, size_t n,
                    char text[DT_DEVICES_TEXT]);
 
 /* tell.c: the table and the notes, on standard error. */
-void dt_tell(spank_t spank, const struct spank_dt *dt,
-             const struct dt_task *task);
+void dt_task_report(spank_t spank, const struct spank_dt *dt,
+                    const struct dt_task *task);
 
 /* effect.c: environment, CPUs, memory. SYSTEM: Slurm did not take the
  * environment. */
-dt_result_t dt_effect(spank_t spank, const struct spank_dt *dt,
-                      struct dt_task *task, struct dt_error *err);
+dt_result_t dt_task_apply(spank_t spank, const struct spank_dt *dt,
+                          struct dt_task *task, struct dt_error *err);
 
 #endif

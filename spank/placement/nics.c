@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* nics.c - names of NICs. */
-#include "nics.h"
+#include "placement/nics.h"
 
 #include <stdio.h>
 #include <string.h>

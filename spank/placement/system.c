@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* system.c - devices, CPUs, memory and interfaces of this process. */
-#include "system.h"
+#include "placement/system.h"
 
 #include <errno.h>
 #include <fcntl.h>

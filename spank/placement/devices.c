@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* devices.c - lists of GPUs. */
-#include "devices.h"
+#include "placement/devices.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* grant.c - what was granted, from names to indices. */
-#include "grant.h"
+#include "placement/grant.h"
 
 #include <string.h>
 

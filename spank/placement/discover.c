@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* discover.c - run dt-topo, with an end. */
-#include "discover.h"
+#include "placement/discover.h"
 
 #include <errno.h>
 #include <poll.h>

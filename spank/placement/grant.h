@@ -5,7 +5,7 @@
 #ifndef DT_SPANK_GRANT_H
 #define DT_SPANK_GRANT_H
 
-#include "devices.h"
+#include "placement/devices.h"
 
 /* Find granted GPU k in topo as gpu[k]: a UUID as it is; a number as that of a
  * device file, where topo knows any, else as a place. Where a cgroup hides

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* watch.c - the plugin's end of the socket to who signals the leaders. */
-#include "watch.h"
+#include "requeue/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* meeting.c - srun's side of the PMIx servers' meeting. */
-#include "meeting.h"
+#include "server/rendezvous.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +54,7 @@ static bool port_of(int fd, uint16_t *port)
     return true;
 }
 
-static dt_result_t spawn(const struct dt_meeting *meeting, int listener,
+static dt_result_t spawn(const struct dt_rendezvous *meeting, int listener,
                          int life, struct dt_error *err)
 {
     char number[5][16];
@@ -86,8 +86,8 @@ static dt_result_t spawn(const struct dt_meeting *meeting, int listener,
     return DT_SUCCESS;
 }
 
-dt_result_t dt_meeting_open(const struct dt_meeting *meeting, uint16_t *port,
-                            struct dt_error *err)
+dt_result_t dt_rendezvous_open(const struct dt_rendezvous *meeting,
+                               uint16_t *port, struct dt_error *err)
 {
     int life[2] = {-1, -1};
     dt_result_t rc = DT_ERR_SYSTEM;
@@ -110,7 +110,7 @@ dt_result_t dt_meeting_open(const struct dt_meeting *meeting, uint16_t *port,
     return rc;
 }
 
-bool dt_meeting_names_mpi(FILE *command_line, size_t program)
+bool dt_rendezvous_names_mpi(FILE *command_line, size_t program)
 {
     static const char name[] = "--mpi";
     const size_t length = sizeof(name) - 1;
@@ -127,7 +127,7 @@ bool dt_meeting_names_mpi(FILE *command_line, size_t program)
     return before + program < count;
 }
 
-void dt_meeting_first_node(const char *nodelist, char *name, size_t size)
+void dt_rendezvous_first_node(const char *nodelist, char *name, size_t size)
 {
     size_t length = 0;
     bool inside = false, skip = false; /* of a bracket, past its first */
