@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/number.h"
 #include "note.h"
 #include "tool.h"
 
@@ -70,6 +71,7 @@ static void set_job_end(spank_t spank)
 {
     const char *known = getenv("SLURM_JOB_END_TIME");
     char job[16], answer[32];
+    int64_t end;
     uint32_t id;
     unsetenv(DT_ENV_JOB_END);
     if (known && *known) {
@@ -85,7 +87,7 @@ static void set_job_end(spank_t spank)
     if (dt_tool_run(&how, ASK_MS, -1, answer, sizeof(answer)) != 0)
         return;
     answer[strcspn(answer, "\n")] = '\0';
-    if (strtoll(answer, NULL, 10) > 0)
+    if (dt_number_parse(answer, 1, INT64_MAX, &end))
         setenv(DT_ENV_JOB_END, answer, 1);
 }
 

@@ -3,16 +3,16 @@
 /* grant.c - what was granted, from names to indices. */
 #include "grant.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/number.h"
 
 /* A whole decimal number, or -1. */
 static int number(const char *text)
 {
-    if (!*text || strspn(text, "0123456789") != strlen(text) ||
-        strlen(text) > 4)
-        return -1;
-    return atoi(text);
+    int64_t value = -1;
+    dt_number_parse(text, 0, 9999, &value);
+    return (int)value;
 }
 
 static const char *name(const struct dt_devices *devices, size_t i)

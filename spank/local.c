@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/number.h"
 #include "base/step.h"
 #include "grant.h"
 #include "meeting.h"
@@ -75,8 +76,8 @@ static bool names_mpi(spank_t spank, const struct spank_dt *dt)
 
 static bool is_heterogeneous(const char *size)
 {
-    const char *text = getenv(size);
-    return text && strtoul(text, NULL, 10) > 1;
+    int64_t components;
+    return dt_number_parse(getenv(size), 2, UINT32_MAX, &components);
 }
 
 /* Where the PMIx servers of several nodes meet. Without it, the first node

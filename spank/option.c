@@ -5,7 +5,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/number.h"
 #include "value.h"
 
 #define NAMES(UPPER, lower)                                                    \
@@ -284,35 +286,14 @@ static const struct {
          dt_value_requeue},
 };
 
-/* Digits only, no sign, no blank. Too large a number saturates. */
-static bool parse_number(const char *text, size_t length, uint64_t *number)
+/* All of an item that ends with a NUL or a comma. */
+static bool parse_number(const char *text, size_t length, unsigned base,
+                         uint64_t *number)
 {
-    *number = 0;
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return false;
-        if (*number <= DT_TOPO_MAX_GPUS)
-            *number = *number * 10 + (uint64_t)(text[i] - '0');
-    }
-    return length > 0;
-}
-
-static bool parse_hex(const char *text, size_t length, uint64_t *number)
-{
-    static const char digits[] = "0123456789abcdef";
-    *number = 0;
-    if (length > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
-        text += 2;
-        length -= 2;
-    }
-    for (size_t i = 0; i < length; i++) {
-        char c = text[i];
-        const char *at = strchr(digits, c >= 'A' && c <= 'F' ? c | 0x20 : c);
-        if (!c || !at || *number >> 60)
-            return false;
-        *number = *number << 4 | (uint64_t)(at - digits);
-    }
-    return length > 0;
+    const char *at = text;
+    if (base == 16 && !strncasecmp(at, "0x", 2))
+        at += 2;
+    return dt_number_scan(&at, base, UINT64_MAX, number) && at == text + length;
 }
 
 /* Take the next of a list joined by commas: its begin and length. */
@@ -330,14 +311,14 @@ static bool parse_place(const char *item, size_t length,
                         struct dt_option *option)
 {
     uint64_t *place = &option->list[option->nlist];
-    return parse_number(item, length, place) && *place < DT_TOPO_MAX_GPUS;
+    return parse_number(item, length, 10, place) && *place < DT_TOPO_MAX_GPUS;
 }
 
 static bool parse_mask(const char *item, size_t length,
                        struct dt_option *option)
 {
     uint64_t *mask = &option->list[option->nlist];
-    return parse_hex(item, length, mask) && *mask;
+    return parse_number(item, length, 16, mask) && *mask;
 }
 
 static bool parse_nic(const char *item, size_t length, struct dt_option *option)
@@ -382,7 +363,7 @@ static dt_result_t parse_type(enum dt_option_id id, const char *text,
                               struct dt_option *option, struct dt_error *why)
 {
     const char *list;
-    uint64_t count;
+    int64_t count;
     const struct type *type = find_type(id, text, &list);
     if (type) {
         option->type = type->type;
@@ -391,9 +372,10 @@ static dt_result_t parse_type(enum dt_option_id id, const char *text,
     }
     if (syntax[id].parse && syntax[id].parse(text, option))
         return DT_SUCCESS;
-    if (id != DT_OPTION_GPUS || !parse_number(text, strlen(text), &count))
+    if (id != DT_OPTION_GPUS || !*text ||
+        strspn(text, "0123456789") != strlen(text))
         return dt_error_set(why, DT_ERR_INVALID_ARG, "%s", syntax[id].expected);
-    if (!count || count > DT_TOPO_MAX_GPUS)
+    if (!dt_number_parse(text, 1, DT_TOPO_MAX_GPUS, &count))
         return dt_error_set(why, DT_ERR_INVALID_ARG, "1 to %d GPUs per task",
                             DT_TOPO_MAX_GPUS);
     option->policy = DT_PLACE_COUNT;

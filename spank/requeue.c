@@ -12,12 +12,12 @@
 #include <slurm/slurm.h>
 
 #include "base/env.h"
+#include "base/exit.h"
+#include "base/number.h"
 #include "note.h"
 #include "tool.h"
 
 enum {
-    EXIT_ASKED = 75,
-    EXIT_NEVER = 93,
     START_MS = 15000,
     END_MS = 310000,
 };
@@ -110,9 +110,11 @@ static void print_caps(const struct dt_option *option, char text[64])
 /* How often it has been requeued before. */
 static void print_restarts(spank_t spank, char text[16])
 {
-    char value[16];
-    bool any = get(spank, "SLURM_RESTART_COUNT", value, sizeof(value));
-    snprintf(text, 16, "%lu", any ? strtoul(value, NULL, 10) : 0);
+    char value[16] = "";
+    int64_t restarts = 0;
+    get(spank, "SLURM_RESTART_COUNT", value, sizeof(value));
+    dt_number_parse(value, 0, UINT32_MAX, &restarts);
+    snprintf(text, 16, "%u", (unsigned)restarts);
 }
 
 /* ---- the batch script ---- */
@@ -140,8 +142,9 @@ void dt_requeue_batch_init(spank_t spank, const struct spank_dt *dt)
     print_caps(option, caps);
     make_environment(spank, &env);
     const struct dt_helper how = {.argv = argv, .env = env.list, .holds = true};
-    if (dt_tool_run(&how, START_MS, STDERR_FILENO, NULL, 0) == EXIT_NEVER)
-        _exit(EXIT_NEVER);
+    if (dt_tool_run(&how, START_MS, STDERR_FILENO, NULL, 0) ==
+        DT_EXIT_NO_RESTART)
+        _exit(DT_EXIT_NO_RESTART);
 }
 
 static void batch_exit(spank_t spank, const struct spank_dt *dt, int status)
@@ -274,8 +277,10 @@ void dt_requeue_task_exit(spank_t spank, struct spank_dt *dt)
     if (spank_get_item(spank, S_TASK_PID, &pid) == ESPANK_SUCCESS)
         dt_watch_ended(&dt->watch, pid);
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    if (dt->note > 0 && (code == EXIT_ASKED || code == EXIT_NEVER))
-        dt_note_write(dt->note, code == EXIT_ASKED ? "75" : "93");
+    char text[16];
+    snprintf(text, sizeof(text), "%d", code);
+    if (dt->note > 0 && (code == DT_EXIT_REQUEUE || code == DT_EXIT_NO_RESTART))
+        dt_note_write(dt->note, text);
 }
 
 void dt_requeue_exit(struct spank_dt *dt)

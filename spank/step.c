@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "base/number.h"
 #include "base/step.h"
 #include "meeting.h"
 
@@ -27,11 +28,12 @@ static bool get(spank_t spank, const char *name, char *value, size_t size)
 static bool heterogeneous(spank_t spank)
 {
     char text[16];
+    int64_t all;
     uint32_t ranks;
     return spank_get_item(spank, S_JOB_TOTAL_TASK_COUNT, &ranks) ==
                ESPANK_SUCCESS &&
            get(spank, "SLURM_STEP_NUM_TASKS", text, sizeof(text)) &&
-           strtoul(text, NULL, 10) != ranks;
+           dt_number_parse(text, 0, UINT32_MAX, &all) && all != ranks;
 }
 
 bool dt_step_is_ours(spank_t spank, const struct spank_dt *dt)
@@ -104,12 +106,14 @@ static void print_local(spank_t spank, const struct step *step, FILE *out)
  * where srun's variables do not arrive, at the first node's. */
 static void print_meet(spank_t spank, const struct step *step, FILE *out)
 {
-    char host[256], first[256], port[16], nodes[16384];
+    char host[256], first[256], text[16], nodes[16384];
+    int64_t port;
     bool called = get(spank, "SLURM_SRUN_COMM_HOST", host, sizeof(host));
     if (step->nodes < 2)
         return;
-    if (called && get(spank, DT_ENV_PMIX_MEET, port, sizeof(port))) {
-        fprintf(out, "meet %s %lu\n", host, strtoul(port, NULL, 10));
+    if (called && get(spank, DT_ENV_PMIX_MEET, text, sizeof(text)) &&
+        dt_number_parse(text, 1, UINT16_MAX, &port)) {
+        fprintf(out, "meet %s %u\n", host, (unsigned)port);
         return;
     }
     if (called)
@@ -124,22 +128,15 @@ static void print_meet(spank_t spank, const struct step *step, FILE *out)
             called ? "," : "", called ? host : "");
 }
 
-static dt_result_t heartbeat(spank_t spank, unsigned long *seconds,
+static dt_result_t heartbeat(spank_t spank, int64_t *seconds,
                              struct dt_error *err)
 {
-    char text[16], *end;
+    char text[16] = "";
+    spank_getenv(spank, DT_ENV_HEARTBEAT, text, sizeof(text));
     *seconds = DT_ENV_HEARTBEAT_DEFAULT;
-    spank_err_t rc = spank_getenv(spank, DT_ENV_HEARTBEAT, text, sizeof(text));
-    if (rc == ESPANK_ENV_NOEXIST || (rc == ESPANK_SUCCESS && !*text))
-        return DT_SUCCESS;
-    *seconds = strtoul(text, &end, 10);
-    if (rc != ESPANK_SUCCESS || *text < '0' || *text > '9' || *end ||
-        !*seconds || *seconds > DT_ENV_HEARTBEAT_MAX)
-        return dt_error_set(err, DT_ERR_INVALID_ARG,
-                            DT_ENV_HEARTBEAT
-                            "=%.15s: expected whole seconds from 1 to %d",
-                            text, DT_ENV_HEARTBEAT_MAX);
-    return DT_SUCCESS;
+    return *text ? dt_number_read(DT_ENV_HEARTBEAT "=", text, 1,
+                                  DT_ENV_HEARTBEAT_MAX, seconds, err)
+                 : DT_SUCCESS;
 }
 
 static dt_result_t print(spank_t spank, const struct spank_dt *dt,
@@ -147,7 +144,7 @@ static dt_result_t print(spank_t spank, const struct spank_dt *dt,
                          struct dt_error *err)
 {
     const char *name = getenv("SLURMD_NODENAME"); /* slurmd's, not the job's */
-    unsigned long seconds;
+    int64_t seconds;
     dt_result_t rc = heartbeat(spank, &seconds, err);
     if (rc != DT_SUCCESS)
         return rc;

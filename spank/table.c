@@ -4,8 +4,9 @@
 #include "table.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/number.h"
 
 enum {
     MAX_NODE_WIDTH = 64,
@@ -61,9 +62,10 @@ struct dt_table dt_table_widths(char *const *env)
 {
     struct dt_table table = {strlen("rank"), 0};
     const char *ntasks = dt_table_getenv(env, "SLURM_NTASKS");
-    unsigned long last = ntasks ? strtoul(ntasks, NULL, 10) : 0;
+    int64_t n = 1;
     char digits[32];
-    int width = snprintf(digits, sizeof(digits), "%lu", last ? last - 1 : 0);
+    dt_number_parse(ntasks, 1, UINT32_MAX, &n);
+    int width = snprintf(digits, sizeof(digits), "%u", (unsigned)(n - 1));
     if (width > table.rank)
         table.rank = width;
 

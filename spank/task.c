@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "base/number.h"
 #include "grant.h"
 #include "nics.h"
 #include "system.h"
@@ -47,6 +48,7 @@ static dt_result_t identify(spank_t spank, struct dt_task *task,
                             struct dt_error *err)
 {
     int local_rank;
+    int64_t number;
     uint32_t rank;
     char **env;
     if (spank_get_item(spank, S_JOB_ENV, &env) != ESPANK_SUCCESS || !env)
@@ -63,7 +65,9 @@ static dt_result_t identify(spank_t spank, struct dt_task *task,
     task->env = env;
     task->node = node ? node : "?";
     task->local_rank = (uint32_t)local_rank;
-    task->rank = procid ? (uint32_t)strtoul(procid, NULL, 10) : rank;
+    task->rank = dt_number_parse(procid, 0, UINT32_MAX, &number)
+                     ? (uint32_t)number
+                     : rank;
     task->rank_offset = task->rank - rank;
     task->speaks = task->rank == 0;
     return DT_SUCCESS;

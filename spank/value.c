@@ -7,19 +7,13 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/number.h"
+
 enum { MAX_NUMBER = 1000000000, MAX_NODES = 255, MAX_SIGNAL = 64 };
 
-/* Digits only, up to MAX_NUMBER; *at goes beyond them. */
-static bool take_number(const char **at, unsigned long *number)
+static bool take_number(const char **at, uint64_t *number)
 {
-    const char *begin = *at;
-    *number = 0;
-    for (; **at >= '0' && **at <= '9'; (*at)++) {
-        *number = *number * 10 + (unsigned long)(**at - '0');
-        if (*number > MAX_NUMBER)
-            return false;
-    }
-    return *at > begin;
+    return dt_number_scan(at, 10, MAX_NUMBER, number);
 }
 
 static bool take_word(const char **at, const char *word)
@@ -45,7 +39,7 @@ bool dt_value_directory(const char *text, struct dt_option *option)
  * three is seconds, and one alone is minutes. */
 bool dt_value_time(const char *text, struct dt_option *option)
 {
-    unsigned long days = 0, part[3] = {0};
+    uint64_t days = 0, part[3] = {0};
     const char *at = text;
     size_t n = 0;
     (void)option;
@@ -68,14 +62,13 @@ bool dt_value_time(const char *text, struct dt_option *option)
         part[1] = part[0];
         part[0] = 0;
     }
-    unsigned long long seconds =
-        86400ULL * days + 3600ULL * part[0] + 60ULL * part[1] + part[2];
-    return !*at && seconds && seconds <= 366 * 86400ULL;
+    uint64_t seconds = 86400 * days + 3600 * part[0] + 60 * part[1] + part[2];
+    return !*at && seconds && seconds <= 366 * 86400;
 }
 
 bool dt_value_redundancy(const char *text, struct dt_option *option)
 {
-    unsigned long k, m;
+    uint64_t k, m;
     (void)option;
     if (take_word(&text, "xor:"))
         return take_number(&text, &k) && !*text && k >= 2 && k <= MAX_NODES;
@@ -86,7 +79,7 @@ bool dt_value_redundancy(const char *text, struct dt_option *option)
 
 bool dt_value_keep(const char *text, struct dt_option *option)
 {
-    unsigned long n, k;
+    uint64_t n, k;
     (void)option;
     if (!take_number(&text, &n) || !n)
         return false;
@@ -116,7 +109,7 @@ static int find_signal(const char *name)
 
 bool dt_value_signal(const char *text, struct dt_option *option)
 {
-    unsigned long number = (unsigned long)find_signal(text);
+    uint64_t number = (uint64_t)find_signal(text);
     if (!number && (!take_number(&text, &number) || *text))
         return false;
     option->policy = (int)number;
@@ -128,7 +121,7 @@ bool dt_value_requeue(const char *text, struct dt_option *option)
 {
     static const char *const cause[DT_NCAPS] = {
         "", "preempt=", "nodefail=", "timeout=", "error="};
-    unsigned long number, cap[DT_NCAPS] = {DT_CAP_DEFAULT};
+    uint64_t number, cap[DT_NCAPS] = {DT_CAP_DEFAULT};
     bool given[DT_NCAPS] = {false};
     do {
         size_t i = DT_NCAPS - 1; /* the empty word begins every text */

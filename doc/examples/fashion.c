@@ -6,15 +6,15 @@
  *     srun -N2 --ntasks-per-node=2 --dt-gpus --dt-ckpt=ckpt \
  *         PREFIX/libexec/slurm-dt/examples/fashion
  *
- * Every rank has the whole network and its share of each batch. Gradients
- * lie in one buffer, one allreduce adds them up, and all ranks take the same
- * step. Where the training stands is weights, momentum, step, epoch and
- * position; a checkpoint keeps exactly that, and a requeued job goes on with
- * the very next sample, also on another number of ranks.
+ * Every rank has the whole network and its share of each batch. The gradients
+ * are in one buffer, one allreduce sums them, and all ranks take the same step.
+ * The state of the training is weights, momentum, step, epoch and position; a
+ * checkpoint keeps exactly that, and a requeued job continues with the next
+ * sample, also on another number of ranks.
  *
- * Beside it: fashion_data (the dataset), fashion_net (the network),
- * fashion_sampler (who takes which sample), fashion_weights (the result),
- * fashion_log, fashion_options. */
+ * The other files: fashion_data (the dataset), fashion_net (the network),
+ * fashion_sampler (which rank takes which sample), fashion_weights (the
+ * result), fashion_log, fashion_options. */
 #include "fashion_data.h"
 #include "fashion_log.h"
 #include "fashion_net.h"
@@ -49,11 +49,11 @@ struct training {
     struct net net;
     struct sampler sampler;
     struct log log;
-    dt_ckpt_t ckpt; /* NULL: nobody wants checkpoints */
+    dt_ckpt_t ckpt; /* NULL: no checkpoints are wanted */
 
     int64_t step;
     float *momentum;        /* [nparams] */
-    float *grad;            /* [nparams + 1], the loss rides at the end */
+    float *grad;            /* [nparams + 1], the loss is the last one */
     float *inputs;          /* [net.max_batch][FASHION_PIXELS] */
     uint8_t *labels;        /* [net.max_batch] */
     union node_name *nodes; /* [world size] */
@@ -72,9 +72,8 @@ static void complain(const char *call, dt_result_t rc)
             dt_last_error());
 }
 
-/* A call of libdt failed, and so does this rank. What is wrong with a
- * checkpoint is the same on all ranks: one line is enough. Returns the exit
- * code. */
+/* A call of libdt failed, and so does this rank. An error of a checkpoint is
+ * the same on all ranks, so only rank 0 prints it. Returns the exit code. */
 static int failed(const char *call, dt_result_t rc)
 {
     if (dt_rank() == 0 || rc <= DT_ERR_PROC_FAILED)
@@ -83,7 +82,7 @@ static int failed(const char *call, dt_result_t rc)
     return EXIT_FAILURE;
 }
 
-/* ---- getting ready ---- */
+/* ---- start ---- */
 
 /* Results repeat bit for bit only if OpenBLAS cuts the work in the same way
  * each time; and ranks that share a node should not all use all its cores. */
@@ -93,14 +92,14 @@ static void choose_blas_threads(void)
         openblas_set_num_threads(1);
 }
 
-/* What is in the file stays. */
+/* Opens the file to append, so that its contents are kept. */
 static bool writable(const char *path)
 {
     FILE *file = fopen(path, "ae");
     return file && fclose(file) == 0;
 }
 
-/* All that can go wrong on one rank alone. Returns an exit code, with one
+/* Everything that can fail on one rank alone. Returns an exit code, with one
  * line in why if it is not 0. */
 static int prepare(struct training *t, char *why, size_t size)
 {
@@ -134,9 +133,9 @@ static int prepare(struct training *t, char *why, size_t size)
     return 0;
 }
 
-/* All ranks go on, or all leave with the same exit code, because nobody
- * should wait for a rank that has no dataset. The first one in trouble
- * speaks. */
+/* All ranks continue, or all leave with the same exit code, because no rank
+ * should wait for one that has no dataset. The lowest rank that failed prints
+ * its reason. */
 static int agree(int status, const char *why)
 {
     int32_t first = status ? dt_rank() * 256 + status : INT32_MAX;
@@ -151,7 +150,7 @@ static int agree(int status, const char *why)
     return first % 256;
 }
 
-/* Tell which rank runs on which node. */
+/* Log which rank runs on which node. */
 static int log_ranks(struct training *t)
 {
     union node_name mine = {0};
@@ -200,8 +199,8 @@ static dt_result_t open_checkpoints(struct training *t)
     return rc;
 }
 
-/* Go on where the newest checkpoint stands. Only if there is none at all
- * does the training start from scratch. */
+/* Continue from the newest checkpoint. The training starts from the beginning
+ * only if there is none at all. */
 static int resume(struct training *t)
 {
     size_t size = sizeof t->saved;
@@ -234,8 +233,8 @@ static int resume(struct training *t)
     return 0;
 }
 
-/* The last good checkpoint is still there: no reason to end the training.
- * Returns an exit code. */
+/* The last good checkpoint still exists, so a failed save does not end the
+ * training. Returns an exit code. */
 static int not_saved(struct training *t, dt_result_t rc)
 {
     if (rc != DT_ERR_NO_SPACE && rc != DT_ERR_IO)
@@ -245,8 +244,8 @@ static int not_saved(struct training *t, dt_result_t rc)
     return 0;
 }
 
-/* Save the training as it stands; it goes on while libdt writes. Returns an
- * exit code. */
+/* Save the state of the training, which continues while libdt writes. Returns
+ * an exit code. */
 static int save(struct training *t)
 {
     if (!t->ckpt || t->saved_step == t->step)
@@ -265,7 +264,7 @@ static int save(struct training *t)
     return 0;
 }
 
-/* Wait until it is on disk. Returns an exit code. */
+/* Wait until the checkpoint is on disk. Returns an exit code. */
 static int save_done(struct training *t)
 {
     dt_result_t rc = t->ckpt ? dt_ckpt_wait(t->ckpt) : DT_SUCCESS;
@@ -309,7 +308,7 @@ static void descend(struct training *t, double lr, size_t total)
     }
 }
 
-/* One batch: everyone's share of the gradient, one allreduce, one step. */
+/* One batch: the gradient of this rank's share, one allreduce, one step. */
 static int train_step(struct training *t)
 {
     double lr = learning_rate(t);
@@ -372,7 +371,7 @@ static int end_epoch(struct training *t)
     return 0;
 }
 
-/* Slurm wants the nodes: ask to be requeued. */
+/* The job was requested to leave: exit with the code that requeues it. */
 static int leave(struct training *t)
 {
     int status = save_done(t);
@@ -386,7 +385,7 @@ static int leave(struct training *t)
     return DT_EXIT_REQUEUE;
 }
 
-/* Asked after each step. */
+/* Called after each step. */
 static bool wants_checkpoint(struct training *t)
 {
     if (!t->ckpt)
@@ -472,7 +471,7 @@ int main(int argc, char **argv)
     char why[4608];
     int status = 0;
 
-    dt_should_exit(); /* a notice that comes early is not missed */
+    dt_should_exit(); /* from now on a SIGTERM is a notice, and not the end */
     dt_result_t rc = dt_init();
     if (rc) {
         complain("dt_init", rc);

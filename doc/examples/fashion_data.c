@@ -13,7 +13,7 @@
 
 #define IDX_IMAGES   0x00000803u /* unsigned bytes, 3 dimensions */
 #define IDX_LABELS   0x00000801u
-#define IDX_MAX      1000000u /* more samples than this are not believed */
+#define IDX_MAX      1000000u /* samples; more are refused as a damaged file */
 #define IDX_DIM_SIDE 28
 
 struct idx {
@@ -23,7 +23,7 @@ struct idx {
     size_t size;
 };
 
-/* Every complaint names the file and says how to get a good one. */
+/* Every error text names the file and says how to get a good one. */
 __attribute__((format(printf, 2, 3))) static int complain(const struct idx *idx,
                                                           const char *fmt, ...)
 {

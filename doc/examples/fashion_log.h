@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* fashion_log.h - what rank 0 tells: progress to people, numbers to a CSV
- * file to which every start of the job appends.
+/* fashion_log.h - the output of rank 0: progress on standard output, numbers in
+ * a CSV file to which every start of the job appends.
  *
  *     time,restart,event,epoch,step,value,note
  *
@@ -29,14 +29,14 @@ struct log {
     double shown_at;
 };
 
-/* Only an active log says anything, only rank 0's should be. path may be
+/* Only an active log prints; only rank 0's should be active. path may be
  * NULL. Returns 0, or -1 with errno. */
 int log_open(struct log *log, const char *path, bool active, bool quiet,
              int restart);
 void log_close(struct log *log);
 
-/* One step is done, loss is the sum over its samples. Tells it now and then,
- * at the same steps in every run. */
+/* One step is complete, loss is the sum over its samples. Prints it now and
+ * then, at the same steps in every run. */
 void log_step(struct log *log, int64_t epoch, int64_t step, double loss,
               size_t samples);
 

@@ -44,7 +44,7 @@ void net_tensors(const struct net *net, float *flat,
 float net_gradient(struct net *net, const float *inputs, const uint8_t *labels,
                    size_t count, float *grad);
 
-/* How many of count samples the net gets right. */
+/* How many of count samples the net classifies correctly. */
 size_t net_correct(struct net *net, const float *inputs, const uint8_t *labels,
                    size_t count);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* fashion_options.c - parse the command line strictly: a number is a whole
- * number and in its range, or the user hears about it. */
+ * number in its range, or an error text says so. */
 #include "fashion_options.h"
 
 #include "fashion_data.h"

@@ -17,8 +17,8 @@ struct options {
     uint64_t seed;
     size_t hidden;
     const char *data;
-    const char *ckpt;         /* NULL: where srun --dt-ckpt says, if it does */
-    int64_t ckpt_every;       /* 0: as libdt sees fit */
+    const char *ckpt;         /* NULL: that of srun --dt-ckpt, if it is given */
+    int64_t ckpt_every;       /* 0: as libdt decides */
     const char *metrics;      /* NULL: none */
     const char *save_weights; /* NULL: do not */
     bool quiet, help;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* fashion_sampler.h - which samples does which rank take next?
+/* fashion_sampler.h - which samples each rank takes next.
  *
  * An epoch is one random order of all samples, a function of (seed, epoch).
- * The ranks walk along it together: where they are is one number for all of
- * them, so a checkpoint keeps (seed, epoch, position), and a run that goes on
+ * The ranks advance in it together: their position is one number for all of
+ * them, so a checkpoint keeps (seed, epoch, position), and a run that continues
  * with another number of ranks still takes every sample exactly once. */
 #ifndef FASHION_SAMPLER_H
 #define FASHION_SAMPLER_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* fashion_weights.h - what the training is for: the weights. */
+/* fashion_weights.h - the result of the training: the weights. */
 #ifndef FASHION_WEIGHTS_H
 #define FASHION_WEIGHTS_H
 

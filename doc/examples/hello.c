@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* hello.c - the smallest program on libdt. Every rank gives its number plus
- * one, all get the sum:
+/* hello.c - the smallest program with libdt. Every rank contributes its number
+ * plus one, all get the sum:
  *
  *     cc hello.c -o hello $(pkg-config --cflags --libs slurm-dt)
  *     srun -N2 --ntasks-per-node=2 ./hello */

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
-# report.awk - the story of a demo as one page of HTML
+# report.awk - the events and results of a demo as one page of HTML
 #
-# Files, told apart by their names:
+# Files, distinguished by their names:
 #   events            milliseconds since 1970, tab, text
 #   binding           the table of --dt-gpus=verbose, with its header
 #   times             milliseconds since 1970 and more digits, comma, start|end
@@ -429,7 +429,7 @@ END {
     print "<h1>A training job was preempted, requeued and resumed</h1>"
     printf "<p class=\"lead\">Fashion-MNIST on %d nodes with %d ranks under " \
         "Slurm. In the middle a job of high priority took the nodes. The " \
-        "training saved a checkpoint, left, came back, and ended with %s " \
+        "training saved a checkpoint, left, was requeued, and ended with %s " \
         "weights as the same training undisturbed.</p>\n", nodes, ntasks,
         same ? "the same" : "<b>other</b>"
     print "<div class=\"tiles\">"
@@ -444,7 +444,7 @@ END {
     binding_table()
     event_table()
     printf "<footer>Made by <code>./bootstrap demo</code>%s. " \
-        "GPUs are pretended by the sandbox; Slurm, PMIx, the network and " \
+        "GPUs are simulated by the sandbox; Slurm, PMIx, the network and " \
         "the training are real.</footer>\n",
         date == "" ? "" : ", " escape(date)
     print "</body></html>"

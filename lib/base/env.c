@@ -3,8 +3,10 @@
 /* env.c - reading the environment contract. */
 #include "base/env.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+
+#include "base/number.h"
 
 dt_result_t dt_env_long(const char *name, long fallback, long min, long max,
                         long *value, struct dt_error *err)
@@ -14,15 +16,13 @@ dt_result_t dt_env_long(const char *name, long fallback, long min, long max,
         *value = fallback;
         return DT_SUCCESS;
     }
-    char *end;
-    errno = 0;
-    long number = strtol(text, &end, 10);
-    if (errno || *end || end == text || number < min || number > max)
-        return dt_error_set(err, DT_ERR_INVALID_ARG,
-                            "%s=%s: expected a whole number from %ld to %ld",
-                            name, text, min, max);
-    *value = number;
-    return DT_SUCCESS;
+    char what[64];
+    int64_t number;
+    snprintf(what, sizeof(what), "%s=", name);
+    dt_result_t rc = dt_number_read(what, text, min, max, &number, err);
+    if (rc == DT_SUCCESS)
+        *value = (long)number;
+    return rc;
 }
 
 dt_result_t dt_env_check_version(struct dt_error *err)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* bench.h - what the parts of dt-bench share: the job, the request, results.
+/* bench.h - what all parts of dt-bench share: the job, buffers, operations and
+ * results.
  *
- * A function that says "collective" is called by all ranks, and gives them
- * all the same result, but for the text: who has none is not to blame.
- * Functions that print write on rank 0 only, and leave errors of out to
- * main(), which looks at the end. */
+ * A function that is marked "collective" is called by all ranks and returns the
+ * same result on all of them. Only the ranks that caused an error set its text.
+ * Functions that print do so on rank 0 only; main() checks the stream for
+ * errors once, at the end. */
 #ifndef DT_TOOLS_BENCH_H
 #define DT_TOOLS_BENCH_H
 
@@ -13,32 +14,32 @@
 
 #include "dt.h"
 
-/* ---- text.c: text for people ---- */
+/* ---- text.c: messages, and numbers with their units ---- */
 
-/* Fill err and return code. */
+/* Set err's text and return code. */
 dt_result_t fail(struct dt_error *err, dt_result_t code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Fill err with what libdt has to say of result, a failure; returns it. */
+/* Set err to the text of result, an error that libdt returned; returns result.
+ */
 dt_result_t fail_in_libdt(struct dt_error *err, dt_result_t result);
 
-/* "dt-bench: ..." as a line of its own on standard error. */
+/* Print one line, "dt-bench: ...", to standard error. Control characters in it
+ * are replaced. */
 void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* "64 KiB", "1 MiB", "100 B"; "12.3 us", "4.56 GB/s". Return text. */
+/* Format bytes ("64 KiB"), microseconds ("12.3 us") and GB/s ("4.56 GB/s").
+ * Return text. */
 char *size_text(char text[32], size_t bytes);
 char *time_text(char text[32], double us);
 char *rate_text(char text[32], double gbs);
 
-/* "64K", "1G", "100" into *bytes; false when it is none, or too large. */
-bool size_parse(const char *text, size_t *bytes);
-
-/* ---- job.c: the ranks ---- */
+/* ---- job.c: the ranks of the job ---- */
 
 struct place {
     char host[64]; /* the node's name */
-    char cpus[64]; /* where the rank may run: "0-3,8", cut with "..." */
-    char gpus[32]; /* its own, of --dt-gpus; "" unknown */
+    char cpus[64]; /* its CPU affinity, "0-3,8"; "..." where it is cut */
+    char gpus[32]; /* its own GPUs, from --dt-gpus; "": unknown */
     char nics[64];
     int32_t pid, node, local_rank;
 };
@@ -46,21 +47,21 @@ struct place {
 struct job {
     dt_comm_t comm;
     int rank, size, node, nodes, local_rank, local_size;
-    int least_local;     /* ranks of the node that has fewest */
+    int least_local;     /* ranks on the node that has the fewest */
     struct place *place; /* [size] */
-    int *first;          /* [nodes]: the rank of local rank 0 */
+    int *first;          /* [nodes]: the node leader's rank */
 };
 
-/* Collective, after dt_init(). job is to be freed by job_clear(). */
+/* Collective, after dt_init(). The caller frees job with job_clear(). */
 dt_result_t job_make(struct job *job, struct dt_error *err);
 void job_clear(struct job *job);
 
-/* The rank of a local rank of a node, -1 if there is none. */
+/* The rank with this local rank on this node; -1: there is none. */
 int job_rank_of(const struct job *job, int node, int local_rank);
 const char *job_node_name(const struct job *job, int node);
 
-/* Collective. The largest of each over all ranks; the sum; the worst of the
- * results of something that each did for itself. */
+/* Collective. job_max and job_sum reduce value[n] over all ranks, in place.
+ * job_agree returns the worst of the results that the ranks had. */
 dt_result_t job_max(const struct job *job, double *value, size_t n,
                     struct dt_error *err);
 dt_result_t job_sum(const struct job *job, double *value, size_t n,
@@ -73,15 +74,15 @@ double now_us(void);
 
 /* ---- buffers.c ---- */
 
-/* Where buffers are; the names are those of --mem. */
+/* The kind of memory that buffers are in, as --mem names it. */
 enum memory { MEMORY_PRIVATE, MEMORY_REGISTERED, MEMORY_CUDA };
 const char *memory_name(enum memory memory);
 
 struct gpu;
 
-/* Two buffers of `bytes` each on a page, with a zone behind each in which
- * nobody writes. With a GPU these are filled and looked at, and libdt works on
- * copies of them there. */
+/* Two page-aligned buffers of `bytes` each. A guard zone follows each; a write
+ * to it is an error of the collective. With GPU memory the host's buffers are
+ * filled and verified, and libdt works on copies of them on the GPU. */
 struct buffers {
     char *a, *b;
     size_t bytes;
@@ -90,25 +91,27 @@ struct buffers {
     char *gpu_a, *gpu_b;
 };
 
-/* Collective: the same error on all when one has not enough. */
+/* Collective; all ranks return the same error when one has too little memory.
+ */
 dt_result_t buffers_make(struct buffers *buffers, const struct job *job,
                          size_t bytes, enum memory memory,
                          struct dt_error *err);
 void buffers_clear(struct buffers *buffers);
 
-/* What libdt is to be given for a pointer into a or b; and the stream. */
+/* The address that libdt is given for a pointer into a or b; and the stream
+ * that its calls are put on. */
 void *buffers_place(const struct buffers *buffers, const void *ptr);
 dt_stream_t buffers_stream(const struct buffers *buffers);
 
-/* The first bytes of both to where libdt works on them; back from there, with
- * the zones; wait until it is through. */
+/* Copy the first bytes of both buffers to the GPU; copy them back, with the
+ * guard zones; wait for the stream. All three do nothing for host memory. */
 dt_result_t buffers_load(const struct buffers *buffers, size_t bytes,
                          struct dt_error *err);
 dt_result_t buffers_fetch(const struct buffers *buffers, size_t bytes,
                           struct dt_error *err);
 dt_result_t buffers_finish(const struct buffers *buffers, struct dt_error *err);
 
-/* Is the zone behind each as it was? */
+/* Returns true if both guard zones are unchanged. */
 bool buffers_intact(const struct buffers *buffers);
 
 /* ---- operation.c ---- */
@@ -130,23 +133,25 @@ struct operation {
     const char *name;
     enum data data;
     bool rooted;
-    bool inside, outside;            /* can it be in place, and otherwise? */
-    bool split;                      /* count is a rank's part of a buffer */
-    bool parts_sent, parts_received; /* which buffer has all parts */
+    bool inside, outside;            /* can it run in place; out of place */
+    bool split;                      /* count is that of one rank's block */
+    bool parts_sent, parts_received; /* which buffer has a block per rank */
     dt_result_t (*run)(const struct call *call);
 };
 
-/* NULL: no such operation. names: "allreduce, reduce, ...". */
+/* operation_by_name returns NULL when there is none; operation_names lists them
+ * for messages. */
 const struct operation *operation_by_name(const char *name);
 const char *operation_names(void);
 
-/* What busbw is to algbw. */
+/* The factor from algorithm bandwidth to bus bandwidth (nccl-tests,
+ * PERFORMANCE.md). */
 double operation_bus(const struct operation *operation, int ranks);
 
 /* ---- one line of the table ---- */
 
 struct row {
-    size_t bytes, count; /* of the larger buffer, and the argument */
+    size_t bytes, count; /* of the larger buffer; the call's argument */
     dt_dtype_t dtype;
     dt_op_t op;
     int root;
@@ -156,25 +161,26 @@ struct timing {
     bool measured;
     size_t iters;
     double time_us, algbw, busbw; /* us, GB/s */
-    double wrong;                 /* elements on all ranks; -1 not checked */
-    bool detailed; /* each iteration by itself: the slowest rank in it */
+    double wrong;                 /* elements, all ranks; -1: not checked */
+    bool detailed; /* the following are set: per iteration, slowest rank */
     double min_us, median_us, p99_us;
 };
 
 struct result {
     struct row row;
     struct timing outside, inside; /* out of place, in place */
-    double limit_us;               /* 0: not asked */
+    double limit_us;               /* 0: not requested */
 };
 
 /* ---- signals and the terminal ---- */
 
-/* From now on ^C ends the process at once, with a line if it is rank 0. */
+/* Make ^C end the process at once. After interrupt_speaks(true) it prints a
+ * line first, which rank 0 does. */
 void interrupt_arm(void);
 void interrupt_speaks(bool rank0);
 
-/* A line on standard error, if that is a terminal, that the next one replaces;
- * only what comes half a second after the one before is shown. */
+/* A progress line on standard error, if that is a terminal. Each line replaces
+ * the one before; at most two a second are shown. */
 struct progress {
     bool on, shown;
     double last;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* main.c - dt-bench: how fast the collectives are, and whether they are right.
- */
+/* main.c - dt-bench: measures the collectives and verifies their results. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "measure/gpu_memory.h"
 #include "report/output.h"
 #include "pairwise/pairwise.h"
 #include "report/report.h"
-#include "tune/tune.h"
+#include "tune/parameters.h"
 
 enum { WRONG = 1, FAILED = 1, USAGE = 64 };
 
@@ -85,8 +86,9 @@ static dt_result_t measure_all(struct bench *bench, int *status,
         rc = conclude(&report, &svg, err);
     rc = output_close(&svg, rc, err);
     if (rc == DT_SUCCESS && !report_measured(&report))
-        rc = fail(err, DT_ERR_UNSUPPORTED,
-                  "this libdt has none of what was asked for");
+        rc = fail(
+            err, DT_ERR_UNSUPPORTED,
+            "this libdt supports none of the requested types and operations");
     if (rc == DT_SUCCESS && report_wrong(&report) > 0)
         *status = WRONG;
     free(report.result);
@@ -108,8 +110,8 @@ static dt_result_t run_table(const struct options *options,
 
 /* ---- the process ---- */
 
-/* What all ranks see is told by one of them: of a bad argument or a result by
- * rank 0; of a lost rank by the first of each node, as rank 0 may be it. */
+/* An error that all ranks see is printed by one of them: rank 0, or, when a
+ * rank was lost, the leader of each node, as rank 0 may be the lost one. */
 static int complain(const struct job *job, dt_result_t rc,
                     const struct dt_error *err)
 {
@@ -147,23 +149,20 @@ static int run_job(const struct options *options)
     return status;
 }
 
-/* The rank as the launcher tells it, before there is a job; -1 unknown. */
+/* The rank as the launcher gives it, before dt_init(); -1: unknown. */
 static int rank_of_launcher(void)
 {
     static const char *const names[] = {"PMIX_RANK", "SLURM_PROCID"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *text = getenv(names[i]);
-        char *end;
-        if (!text || *text < '0' || *text > '9')
-            continue;
-        unsigned long rank = strtoul(text, &end, 10);
-        if (!*end && rank < 1 << 30)
+        int64_t rank;
+        if (dt_number_parse(getenv(names[i]), 0, INT_MAX, &rank))
             return (int)rank;
     }
     return -1;
 }
 
-/* Say something once, and if it takes a job to know who does. */
+/* Print a usage error, the help or the version once per job. If the launcher
+ * does not give the rank, join the job to learn it. */
 static int say_once(const struct options *options, const struct dt_error *err)
 {
     int rank = rank_of_launcher();
@@ -199,7 +198,7 @@ static int run(const struct options *options)
     int status = run_job(options), rank = dt_rank();
     rc = dt_finalize();
     if (rc != DT_SUCCESS && !status) {
-        note("rank %d: at the end: %s", rank, dt_last_error());
+        note("rank %d: dt_finalize: %s", rank, dt_last_error());
         status = FAILED;
     }
     return status;

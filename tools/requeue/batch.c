@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/exit.h"
+#include "base/number.h"
 #include "decide.h"
 #include "note.h"
 #include "slurm.h"
@@ -21,6 +23,14 @@ static void set_caps(const unsigned cap[5], struct caps *caps)
     caps->cause[CAUSE_NODEFAIL] = cap[2];
     caps->cause[CAUSE_TIMEOUT] = cap[3];
     caps->cause[CAUSE_ERROR] = cap[4];
+}
+
+/* What the plugin has printed; 0 if it is no number. */
+static unsigned read_count(const char *text)
+{
+    int64_t number = 0;
+    dt_number_parse(text, 0, INT32_MAX, &number);
+    return (unsigned)number;
 }
 
 struct lost {
@@ -59,7 +69,7 @@ static int refuse(const struct caps *caps, const struct counts *counts)
             "dt: not run again: Slurm has requeued the job once more than "
             "--dt-requeue allows: a higher %s allows more\n",
             total ? "number" : "nodefail= or preempt=");
-    return EXIT_NEVER;
+    return DT_EXIT_NO_RESTART;
 }
 
 int requeue_started(char *const argv[])
@@ -67,7 +77,7 @@ int requeue_started(char *const argv[])
     struct job job;
     struct counts counts;
     struct caps caps;
-    unsigned cap[5], restarts = (unsigned)strtoul(argv[1], NULL, 10);
+    unsigned cap[5], restarts = read_count(argv[1]);
     char why[WHY], text[COMMENT + 16] = "Comment=";
     deadline_t deadline = deadline_in(START_LIMIT);
     if (!note_caps(argv[2], cap) || !slurm_job(argv[0], deadline, &job, why))
@@ -240,9 +250,9 @@ int requeue_ended(char *const argv[])
     char why[WHY];
     enum cause cause;
     note_take(argv[4], &e.note);
-    e.restarts = (unsigned)strtoul(argv[2], NULL, 10);
+    e.restarts = read_count(argv[2]);
     e.appends = *argv[5] == '1';
-    e.end.status = atoi(argv[1]);
+    e.end.status = (int)read_count(argv[1]);
     e.end.option = note_caps(argv[3], cap);
     if (!e.end.option && e.note.option) {
         e.end.option = true;

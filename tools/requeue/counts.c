@@ -4,8 +4,9 @@
 #include "counts.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/number.h"
 
 static const char word[] = "dt-requeue:";
 enum { MAX_COUNT = 1000000 };
@@ -32,8 +33,11 @@ static const char *find(const char *comment)
 
 static unsigned read_count(const char *text)
 {
-    unsigned long n = strtoul(text, NULL, 10);
-    return n < MAX_COUNT ? (unsigned)n : MAX_COUNT;
+    uint64_t n = 0;
+    if (!dt_number_scan(&text, 10, MAX_COUNT, &n) && *text >= '0' &&
+        *text <= '9')
+        n = MAX_COUNT;
+    return (unsigned)n;
 }
 
 /* n3*2 */

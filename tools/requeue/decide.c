@@ -5,6 +5,8 @@
 
 #include <sys/wait.h>
 
+#include "base/exit.h"
+
 enum { FIRST_DELAY = 10, LONGEST_DELAY = 600 };
 
 /*  state            script or step ended with
@@ -19,8 +21,9 @@ enum { FIRST_DELAY = 10, LONGEST_DELAY = 600 };
 bool decide_cause(const struct end *end, enum cause *cause)
 {
     int code = WIFEXITED(end->status) ? WEXITSTATUS(end->status) : -1;
-    bool asked = code == EXIT_ASKED || end->asked;
-    if (end->state == STATE_CANCELLED || code == EXIT_NEVER || end->refused)
+    bool asked = code == DT_EXIT_REQUEUE || end->asked;
+    if (end->state == STATE_CANCELLED || code == DT_EXIT_NO_RESTART ||
+        end->refused)
         return false;
     *cause = CAUSE_HAND;
     if (end->by_hand)

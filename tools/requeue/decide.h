@@ -8,8 +8,6 @@
 
 #include "counts.h"
 
-enum { EXIT_ASKED = 75, EXIT_NEVER = 93 };
-
 /* What Slurm says of the job. */
 enum job_state {
     STATE_RUNNING, /* the script's end decides */
@@ -22,8 +20,8 @@ struct end {
     enum job_state state;
     bool preempting; /* it has been told to leave */
     int status;      /* of the script, as of wait() */
-    bool asked;      /* a task of the last step ended with 75 */
-    bool refused;    /* one ended with 93 */
+    bool asked;      /* a task of the last step ended with DT_EXIT_REQUEUE */
+    bool refused;    /* one ended with DT_EXIT_NO_RESTART */
     bool by_hand;    /* dt-requeue told it to leave */
     bool option;     /* --dt-requeue was given */
 };

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "counts.h"
 #include "note.h"
 #include "slurm.h"
@@ -103,10 +104,10 @@ static unsigned long add_up(const char *out, char why[WHY])
 {
     unsigned long sum = 0;
     while (*out) {
-        char *end;
+        const char *end = out;
         size_t length = strcspn(out, "\n");
-        unsigned long n = strtoul(out, &end, 10);
-        if (end == out + length && length)
+        uint64_t n;
+        if (dt_number_scan(&end, 10, UINT32_MAX, &n) && end == out + length)
             sum += n;
         else if (length)
             snprintf(why, WHY, "%.*s", (int)length, out);

@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/exit.h"
 #include "note.h"
 #include "requeue.h"
-
-enum { USAGE = 64 };
 
 static void print_help(void)
 {
@@ -31,7 +30,7 @@ static void print_help(void)
 static int misuse(const char *what, const char *which)
 {
     fprintf(stderr, "dt-requeue: %s%s; see dt-requeue --help\n", what, which);
-    return USAGE;
+    return DT_EXIT_USAGE;
 }
 
 /* The job this runs in; NULL: none. */

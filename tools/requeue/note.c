@@ -11,30 +11,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/exit.h"
 #include "base/file.h"
+#include "base/number.h"
 
 #define DIRECTORY "/dev/shm"
 enum { NOTE_MAX = 65536, NOTICE_SIZE = 4096 };
 
 bool note_caps(const char *text, unsigned cap[5])
 {
-    int end = 0;
-    return sscanf(text, "%9u,%9u,%9u,%9u,%9u%n", &cap[0], &cap[1], &cap[2],
-                  &cap[3], &cap[4], &end) == 5 &&
-           end && (!text[end] || text[end] == '\n');
+    for (size_t i = 0; i < 5; i++) {
+        uint64_t number;
+        if ((i && *text++ != ',') ||
+            !dt_number_scan(&text, 10, 999999999, &number))
+            return false;
+        cap[i] = (unsigned)number;
+    }
+    return !*text || *text == '\n';
 }
 
 static void take_line(const char *line, struct note *note)
 {
+    int64_t code;
     if (!strncmp(line, "option ", 7))
         note->option = note_caps(line + 7, note->cap) || note->option;
     else if (!strcmp(line, "begin"))
         note->asked = note->refused = false;
-    else if (!strcmp(line, "75"))
-        note->asked = true;
-    else if (!strcmp(line, "93"))
-        note->refused = true;
-    else if (!strncmp(line, "hand ", 5)) {
+    else if (dt_number_parse(line, 0, 255, &code)) {
+        note->asked = note->asked || code == DT_EXIT_REQUEUE;
+        note->refused = note->refused || code == DT_EXIT_NO_RESTART;
+    } else if (!strncmp(line, "hand ", 5)) {
         note->by_hand = true;
         note->hold = line[5] == '1';
         if (line[5] && line[6])

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/number.h"
+
 enum { LONGEST_PAUSE_MS = 5000, FIRST_PAUSE_MS = 200, START_GAP = 2 };
 
 deadline_t deadline_in(int seconds)
@@ -204,8 +206,10 @@ static void get_identity(const char *text, const char *rest, struct job *job)
         get(text, "ArrayTaskId", element, sizeof(element)))
         snprintf(job->id, sizeof(job->id), "%s_%s", array, element);
     get(rest, "UserId", owner, sizeof(owner));
-    const char *open = strchr(owner, '(');
-    job->uid = open ? (unsigned)strtoul(open + 1, NULL, 10) : 0;
+    const char *open = strchr(owner, '('), *at = open ? open + 1 : "";
+    uint64_t uid = 0;
+    dt_number_scan(&at, 10, UINT32_MAX, &uid);
+    job->uid = (unsigned)uid;
     snprintf(job->owner, sizeof(job->owner), "%.*s", (int)strcspn(owner, "("),
              owner);
 }
@@ -213,6 +217,7 @@ static void get_identity(const char *text, const char *rest, struct job *job)
 static void read_job(const char *text, struct job *job)
 {
     char value[64], began[64];
+    int64_t restarts = 0;
     const char *rest = strchr(text, '\n');
     rest = rest ? rest : text;
     memset(job, 0, sizeof(*job));
@@ -225,7 +230,8 @@ static void read_job(const char *text, struct job *job)
     get(rest, "ExcNodeList", job->excluded, sizeof(job->excluded));
     get(rest, "BatchHost", job->batch_host, sizeof(job->batch_host));
     get(rest, "Restarts", value, sizeof(value));
-    job->restarts = (unsigned)strtoul(value, NULL, 10);
+    dt_number_parse(value, 0, UINT32_MAX, &restarts);
+    job->restarts = (unsigned)restarts;
     job->requeue = get(rest, "Requeue", value, sizeof(value)) && *value == '1';
     job->batch = get(rest, "BatchFlag", value, sizeof(value)) && *value != '0';
     get(rest, "StartTime", began, sizeof(began));
@@ -347,11 +353,13 @@ long long slurm_end(const char *id, deadline_t deadline)
 {
     const char *const argv[] = {"squeue", "-h", "-j", id, "-o", "%e", NULL};
     char why[WHY];
-    long long end = 0;
+    int64_t end = 0;
     char *out = malloc(OUTPUT);
     setenv("SLURM_TIME_FORMAT", "%s", 1);
-    if (out && slurm_run(argv, deadline, false, out, why) == 0)
-        end = strtoll(out, NULL, 10); /* "N/A" is 0 */
+    if (out && slurm_run(argv, deadline, false, out, why) == 0) {
+        out[strcspn(out, "\n")] = '\0';
+        dt_number_parse(out, 0, INT64_MAX, &end); /* "N/A" is 0 */
+    }
     free(out);
     return end;
 }

@@ -14,7 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/exit.h"
 #include "base/notice.h"
+#include "base/number.h"
 
 #define PLUGIN STDIN_FILENO
 enum { LOOK_MS = 100 };
@@ -95,11 +97,13 @@ static void settle_signals(int number)
 int requeue_watch(char *const argv[])
 {
     struct leaders leaders = {.n = 0};
-    int number = atoi(argv[0]);
-    settle_signals(number);
+    int64_t number;
+    if (!dt_number_parse(argv[0], 1, SIGRTMAX, &number))
+        return DT_EXIT_USAGE;
+    settle_signals((int)number);
     while (hear(&leaders))
         if (dt_notice_seen())
-            tell(&leaders, number);
+            tell(&leaders, (int)number);
     free(leaders.fd);
     return 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* check.h - inputs whose reduction is known beforehand, to the bit, for every
- * type, operation and number of ranks: each sum of a part of them, in any
- * order, is exact, so that a contribution lost, doubled or misplaced shows.
+/* check.h - inputs whose reduction is known exactly, for every type, operation
+ * and number of ranks. Every partial sum of them is exact in any order, so a
+ * contribution that is lost, doubled or misplaced changes the result.
  *
  * A buffer repeats a table of at most CHECK_PERIOD elements. Tables have room
- * for `period` elements of dtype, period <= CHECK_PERIOD; seed tells one
- * check from another. */
+ * for `period` elements of dtype, period <= CHECK_PERIOD. Different seeds give
+ * different tables. */
 #ifndef DT_TOOLS_BENCH_CHECK_H
 #define DT_TOOLS_BENCH_CHECK_H
 
@@ -21,24 +21,25 @@ struct check_kind {
     uint64_t seed;
 };
 
-/* What rank contributes. */
+/* The input of a rank. */
 void check_input(void *table, size_t period, const struct check_kind *kind,
                  int rank);
 
-/* What all of them make together. */
+/* The reduction of the inputs of all ranks. */
 void check_result(void *table, size_t period, const struct check_kind *kind);
 
-/* Any bits, which are only moved; source tells who sends them, and to whom. */
+/* Arbitrary bits for operations that only move data; source identifies the
+ * sender and the receiver. */
 void check_raw(void *table, size_t period, dt_dtype_t dtype, uint64_t seed,
                uint64_t source);
 
-/* Elements first, first + 1, ... of the endless repetition into buf. */
+/* Fill buf with elements first, first + 1, ... of the repeated table. */
 void check_tile(void *buf, size_t count, const void *table, size_t period,
                 size_t size, size_t first);
 
-/* How many elements of buf are not those. With kind, equal numbers are equal
- * (0 and -0, too), and a quotient of AVG in F32 or F64 may be off by its last
- * bit; without, bits count. */
+/* The number of elements of buf that differ from the repeated table. With kind,
+ * numbers are compared (0 equals -0, and the quotient of an AVG in F32 or F64
+ * may differ in its last bit); without it, bits are compared. */
 size_t check_compare(const void *buf, size_t count, const void *table,
                      size_t period, size_t size, size_t first,
                      const struct check_kind *kind);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* gpu_memory.h - the GPU of this rank, through its driver: memory, and a
- * stream. */
+/* gpu_memory.h - this rank's GPU through the CUDA driver: memory, one stream,
+ * and CUDA IPC. It has run under the test driver only, never on hardware. */
 #ifndef DT_TOOLS_BENCH_GPU_MEMORY_H
 #define DT_TOOLS_BENCH_GPU_MEMORY_H
 
@@ -9,12 +9,12 @@
 
 struct gpu;
 
-/* Load the driver, before dt_init(), so that libdt sees that there is one.
- * UNSUPPORTED. */
+/* Load the driver. Call this before dt_init(), which looks for a loaded driver.
+ * Error: UNSUPPORTED. */
 dt_result_t gpu_find(struct dt_error *err);
 
-/* Local rank i has the i-th GPU that it sees, as --dt-gpus has set them up;
- * more ranks than GPUs share them. */
+/* Local rank i uses the i-th GPU that it sees, which --dt-gpus has made its
+ * own. Ranks share GPUs when there are more ranks than GPUs. */
 dt_result_t gpu_open(struct gpu **gpu, const struct job *job,
                      struct dt_error *err);
 void gpu_close(struct gpu *gpu); /* NULL is fine */
@@ -23,13 +23,13 @@ dt_result_t gpu_alloc(struct gpu *gpu, size_t bytes, char **ptr,
                       struct dt_error *err);
 void gpu_free(struct gpu *gpu, char *ptr); /* NULL is fine */
 
-/* To, or from, memory of gpu_alloc(); returns when it is done. */
+/* Copy to or from memory of gpu_alloc(). Blocks until the copy is complete. */
 dt_result_t gpu_copy(struct gpu *gpu, void *dst, const void *src, size_t bytes,
                      struct dt_error *err);
 
 dt_stream_t gpu_stream(const struct gpu *gpu);
 
-/* Wait for all that is on the stream. */
+/* Block until all work on the stream is complete. */
 dt_result_t gpu_finish(struct gpu *gpu, struct dt_error *err);
 
 /* ---- between processes of a node: CUDA IPC ---- */
@@ -38,18 +38,20 @@ struct gpu_handle {
     unsigned char bytes[64];
 };
 
-/* What all call it: "0000:1B:00.0". */
+/* The GPU's PCI bus id, "0000:1B:00.0", which is the same in all processes. */
 dt_result_t gpu_bus(const struct gpu *gpu, char bus[24], struct dt_error *err);
 
-/* A name for memory of gpu_alloc() that others understand. */
+/* An IPC handle for memory of gpu_alloc(). */
 dt_result_t gpu_show(const struct gpu *gpu, char *ptr,
                      struct gpu_handle *handle, struct dt_error *err);
 
-/* Can this GPU read that one? UNSUPPORTED, with the reason. */
+/* SUCCESS if this GPU can read that one's memory directly. Error: UNSUPPORTED,
+ * with the reason. */
 dt_result_t gpu_reaches(const struct gpu *gpu, const char *bus,
                         struct dt_error *err);
 
-/* Another process's memory, until gpu_release(); NULL is fine there. */
+/* Map another process's memory. The caller unmaps it with gpu_release(), which
+ * accepts NULL. */
 dt_result_t gpu_import(const struct gpu *gpu, const struct gpu_handle *handle,
                        char **ptr, struct dt_error *err);
 void gpu_release(const struct gpu *gpu, char *ptr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* limit.c - what this machine can do at best. */
+/* limit.c - measure the limits of this machine. */
 #include "measure/limit.h"
 
 #include <stdlib.h>
@@ -8,12 +8,13 @@
 
 #include "measure/pingpong.h"
 
-/* Long messages; and how long one measurement is, and what it counts for. */
+/* LONG is the size of long messages. A measurement takes about SHORT_US in
+ * BATCHES, of which the fastest counts. */
 enum { LONG = 4 << 20, SHORT_US = 30000, MOST = 1000, BATCHES = 3 };
 
 /* ---- copying ---- */
 
-/* us for one copy of bytes; all ranks do it at the same time. */
+/* us for one copy of bytes, which all ranks do at the same time. */
 static dt_result_t time_copy(const struct bench *bench, size_t bytes,
                              double *us, struct dt_error *err)
 {
@@ -40,8 +41,8 @@ static dt_result_t time_copy(const struct bench *bench, size_t bytes,
 
 /* ---- between nodes ---- */
 
-/* Each of the first `ranks` ranks of a node sends to the node after, all at
- * once: us for one message. */
+/* The first `ranks` local ranks of each node send to the next node, all at the
+ * same time. */
 static dt_result_t shift(const struct job *job, char *buf, int ranks,
                          struct dt_error *err)
 {
@@ -127,7 +128,7 @@ dt_result_t limit_measure(const struct bench *bench, struct limit *limit,
 
 /* ---- a row ---- */
 
-/* Bytes that are read and written, as copies of a row's size. */
+/* Bytes that a rank reads and writes, in copies of a row's size. */
 static double copies(const struct operation *operation, int ranks)
 {
     bool one_is_part = operation->parts_sent != operation->parts_received;
@@ -143,7 +144,7 @@ static int most_local(const struct job *job)
     return most;
 }
 
-/* Of sendrecv: ranks of one node whose next rank is elsewhere. */
+/* For sendrecv: the ranks of one node whose next rank is on another node. */
 static int most_leaving(const struct job *job)
 {
     int most = 0;
@@ -158,7 +159,7 @@ static int most_leaving(const struct job *job)
     return most;
 }
 
-/* Bytes that leave a node, or come in, as messages of a row's size. */
+/* Bytes that leave or enter a node, in messages of a row's size. */
 static double crossings(const struct operation *operation,
                         const struct job *job)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* measure.c - the time of one operation, and whether its result is right. */
+/* measure.c - measure the time of one operation and verify its result. */
 #include "measure/measure.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "measure/element.h"
 
-/* Without -n: as many iterations as take so long, within bounds. */
+/* Without -n, as many iterations are timed as take ENOUGH_US, within bounds. */
 enum { ENOUGH_US = 40000, FEWEST = 5, MOST = 2000 };
 
 /* ---- memory ---- */
@@ -23,7 +23,8 @@ static dt_result_t get_memory(struct bench *bench, struct dt_error *err)
     bench->table = malloc((size_t)CHECK_PERIOD * sizeof(double));
     bench->sample = calloc(most, sizeof(*bench->sample));
     if (!bench->table || !bench->sample)
-        return fail(err, DT_ERR_NO_MEMORY, "no memory for %zu times", most);
+        return fail(err, DT_ERR_NO_MEMORY, "no memory for %zu iterations",
+                    most);
     return DT_SUCCESS;
 }
 
@@ -58,7 +59,7 @@ void bench_clear(struct bench *bench)
 
 /* ---- time ---- */
 
-/* On a GPU it is only put on the stream. */
+/* With GPU memory this only enqueues the call on the stream. */
 static dt_result_t run_one(const struct bench *bench, const struct call *call,
                            struct dt_error *err)
 {
@@ -76,7 +77,7 @@ static dt_result_t run_through(const struct bench *bench,
     return rc == DT_SUCCESS ? buffers_finish(&bench->buffers, err) : rc;
 }
 
-/* Iterations nobody times, but for how many are to be. */
+/* Warm up. The shortest of these iterations decides how many are timed. */
 static dt_result_t warm_up(const struct bench *bench, const struct call *call,
                            size_t *iters, struct dt_error *err)
 {
@@ -108,7 +109,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of each iteration, the time of the rank that took longest. */
+/* Of each iteration, the time of the slowest rank. */
 static dt_result_t look_closer(const struct bench *bench, size_t n,
                                struct timing *timing, struct dt_error *err)
 {
@@ -159,8 +160,8 @@ static dt_result_t time_batch(const struct bench *bench,
     return rc;
 }
 
-/* In place, numbers that are added again and again soon are infinite; zeros
- * stay. */
+/* In place, sums that are added up again and again would soon overflow to
+ * infinity, which is slow on some processors; zeros stay zeros. */
 static dt_result_t fill_for_time(const struct bench *bench,
                                  const struct row *row, const struct call *call,
                                  bool inside, struct dt_error *err)
@@ -188,7 +189,7 @@ static dt_result_t check(const struct bench *bench, const struct row *row,
             rc = buffers_fetch(buffers, row->bytes, err);
         if (rc == DT_SUCCESS)
             timing->wrong += (double)verify_count(bench, call, i);
-        /* whoever is still busy must not see the next fill */
+        /* A rank that is still in the call must not see the next pattern. */
         if (rc == DT_SUCCESS)
             rc = job_barrier(bench->job, err);
     }

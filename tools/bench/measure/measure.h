@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* measure.h - one size after the other. */
+/* measure.h - measure an operation size by size. */
 #ifndef DT_TOOLS_BENCH_MEASURE_H
 #define DT_TOOLS_BENCH_MEASURE_H
 
@@ -11,41 +11,44 @@ struct bench {
     const struct options *options;
     const struct job *job;
     struct buffers buffers;
-    char *table;      /* CHECK_PERIOD elements of any type */
+    char *table;      /* room for CHECK_PERIOD elements of any type */
     double *sample;   /* [MEASURE_MOST or options->iters], us */
-    struct row *rows; /* what is to be measured */
+    struct row *rows; /* the sizes, types, operations and roots to measure */
     size_t nrows;
     struct progress progress;
 };
 
-/* Plan the rows and get all the memory. Collective. bench is to be freed by
- * bench_clear(). */
+/* Plan the rows and allocate all memory. Collective. The caller frees bench
+ * with bench_clear(). */
 dt_result_t bench_make(struct bench *bench, const struct options *options,
                        const struct job *job, struct dt_error *err);
 void bench_clear(struct bench *bench);
 
-/* Time and check one row. Collective. result->*.measured stays false where
- * libdt has no such type or operation. */
+/* Measure and verify one row. Collective. result->*.measured stays false where
+ * libdt does not support the type or operation. */
 dt_result_t measure_row(struct bench *bench, const struct row *row,
                         struct result *result, struct dt_error *err);
 
 /* ---- plan.c ---- */
 
-/* What options ask for on so many ranks: *rows is to be freed. NO_MEMORY. */
+/* The rows that options ask for with so many ranks. The caller frees *rows.
+ * Error: NO_MEMORY. */
 dt_result_t rows_plan(const struct options *options, int ranks,
                       struct row **rows, size_t *n, struct dt_error *err);
 
 /* ---- verify.c ---- */
 
-/* The call of a row, with buffers set. */
+/* Fill in the call of a row, with its buffers. */
 void verify_aim(const struct bench *bench, const struct row *row, bool inside,
                 struct call *call);
 
-/* Fill what call sends, and make what it receives dirty. */
+/* Fill the send buffer with its pattern and the receive buffer with another
+ * one.
+ */
 void verify_fill(const struct bench *bench, const struct call *call,
                  uint64_t seed);
 
-/* After the call: how many elements are wrong on this rank. */
+/* After the call: the number of wrong elements on this rank. */
 size_t verify_count(const struct bench *bench, const struct call *call,
                     uint64_t seed);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* gpu_pairs.c - each rank of a node reads the GPU memory of each other: does
- * it reach it, may it map it, are the bytes right, and how fast is it? */
+/* gpu_pairs.c - each rank of a node reads the GPU memory of each other rank:
+ * can the GPU reach it, can the process map it, are the bytes right, and how
+ * fast are the reads? */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,14 +10,14 @@
 #include "pairwise/pairwise.h"
 
 enum {
-    BYTES = 32 << 20, /* of a buffer; several of the driver's blocks */
-    SAMPLE = 4096,    /* looked at, at both ends */
+    BYTES = 32 << 20, /* of a buffer: more than one of the driver's pages */
+    SAMPLE = 4096,    /* bytes that are verified at each end */
     SMALL = 8,
     TIMES = 50,
     ENOUGH_US = 20000,
 };
 
-/* What a rank tells all others. */
+/* What the ranks exchange. */
 struct shown {
     char bus[24];
     struct gpu_handle handle;
@@ -25,7 +26,7 @@ struct shown {
 struct bench {
     const struct job *job;
     struct gpu *gpu;
-    char *mine, *other; /* shown; where others' is copied to */
+    char *mine, *other; /* exported; the destination of reads */
     struct shown *shown;
     struct gpu_pair *row; /* this rank's, by local rank */
 };
@@ -37,7 +38,7 @@ static unsigned char byte_of(int rank, size_t i)
 
 /* ---- one reads the other ---- */
 
-/* The best of some: of a short copy the call and its end count, too. */
+/* The shortest of several copies, with the call and the wait for its end. */
 static dt_result_t clock_copy(const struct bench *b, const char *from,
                               size_t bytes, double *us, struct dt_error *err)
 {
@@ -96,7 +97,7 @@ static dt_result_t read_memory(const struct bench *b, int peer,
     return rc;
 }
 
-/* What is wrong between two is a finding, no failure. */
+/* A pair that does not work is a finding to report, not an error. */
 static dt_result_t meet(const struct bench *b, int player, bool reads,
                         struct dt_error *err)
 {
@@ -105,7 +106,7 @@ static dt_result_t meet(const struct bench *b, int player, bool reads,
     int peer = job_rank_of(job, job->node, player);
     int64_t word = 0;
     dt_result_t rc;
-    if (!reads) { /* it says when it is through */
+    if (!reads) { /* the reader sends a message when it has finished */
         rc = dt_recv(&word, 1, DT_DTYPE_I64, peer, job->comm, DT_STREAM_NONE);
         return rc == DT_SUCCESS ? rc : fail_in_libdt(err, rc);
     }
@@ -216,7 +217,7 @@ static dt_result_t print(const struct options *options, const struct bench *b,
     return rc;
 }
 
-/* What all have found goes to rank 0. */
+/* Gather the rows of all ranks on rank 0. */
 static dt_result_t gather(const struct options *options, const struct bench *b,
                           int most, struct dt_error *err)
 {

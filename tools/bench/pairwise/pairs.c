@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* pairs.c - each with each other: who meets whom when, and who is slow. */
+/* pairs.c - the schedule of pairwise measurements, and which pairs are slow. */
 #include "pairwise/pairs.h"
 
 #include <stdlib.h>
 
-/* ---- rounds: the circle of a tournament ----
+/* ---- rounds, by the circle method of round-robin tournaments ----
  *
- * Of an odd number m of players, i and j meet in round r when i + j = r modulo
- * m; one would meet itself: the last of m + 1 players, if there is one. */
+ * With an odd number m of players, i and j are paired in round r when
+ * i + j = r modulo m. The one with 2 i = r has no partner but player m, if
+ * there are m + 1 players. */
 
 int pairs_rounds(int n, bool alone)
 {
@@ -43,7 +44,7 @@ int pairs_partner(int n, bool alone, int round, int me)
     return partner < n ? partner : -1;
 }
 
-/* ---- what is usual ---- */
+/* ---- typical values ---- */
 
 static int compare(const void *a, const void *b)
 {
@@ -51,7 +52,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All values but those of the diagonal, in order; returns how many. */
+/* Sort all values off the diagonal; returns how many there are. */
 static size_t sort(double *sorted, const double *value, int n)
 {
     size_t count = 0;
@@ -80,7 +81,7 @@ bool pairs_settle(struct pairs *pairs)
     return true;
 }
 
-/* ---- who is not ---- */
+/* ---- outliers ---- */
 
 bool pairs_slow(const struct pairs *pairs, int from, int to)
 {

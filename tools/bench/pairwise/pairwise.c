@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* pairwise.c - each node with each other, and each rank of a node. */
+/* pairwise.c - measure all pairs of nodes, and all pairs of ranks of a node. */
 #include "pairwise/pairwise.h"
 
 #include <stdlib.h>
@@ -8,15 +8,15 @@
 
 #include "measure/pingpong.h"
 
-/* Pairs that look slow and are tried again by themselves. */
+/* At most so many pairs that look slow are measured again, alone. */
 enum { SUSPECTS = 64 };
 
-/* Who meets: the first ranks of the nodes, or the ranks of one. */
+/* The players: the node leaders, or the ranks of one node. */
 struct players {
     const struct job *job;
-    int node;   /* whose ranks; -1: nodes */
-    int n, me;  /* me -1: looks on */
-    int rounds; /* the most of any node */
+    int node;   /* the node whose ranks these are; -1: node leaders */
+    int n, me;  /* me is -1 on ranks that are not players */
+    int rounds; /* the largest number on any node */
     char *buf;
     struct progress *progress;
 };
@@ -88,7 +88,7 @@ static void pairs_clear(struct pairs *pairs)
     *pairs = (struct pairs){0};
 }
 
-/* What each has measured comes together: the others have 0 there. */
+/* Combine what the ranks have measured: an entry is 0 on all ranks but one. */
 static dt_result_t unite(const struct job *job, struct pairs *pairs,
                          struct dt_error *err)
 {
@@ -97,7 +97,7 @@ static dt_result_t unite(const struct job *job, struct pairs *pairs,
     return rc == DT_SUCCESS && n ? job_sum(job, pairs->gbs, n, err) : rc;
 }
 
-/* A pair may have looked slow because of what others did meanwhile. */
+/* Measure a pair again: other pairs may have slowed it down. */
 static dt_result_t try_again(const struct players *players, int one, int two,
                              struct pairs *pairs, struct dt_error *err)
 {
@@ -136,7 +136,9 @@ static dt_result_t settle(struct pairs *pairs, struct dt_error *err)
                : fail(err, DT_ERR_NO_MEMORY, "no memory to compare the pairs");
 }
 
-/* What was united, looked through: the same on all ranks. */
+/* Check the combined matrices and measure outliers again; the same on all
+ * ranks.
+ */
 static dt_result_t look_through(const struct players *players,
                                 struct pairs *pairs, struct dt_error *err)
 {
@@ -161,7 +163,7 @@ static dt_result_t among_nodes(const struct players *players, bool alone,
     return rc == DT_SUCCESS ? look_through(players, pairs, err) : rc;
 }
 
-/* In all nodes at the same time; all are told. */
+/* All nodes measure at the same time; all ranks get all results. */
 static dt_result_t among_ranks(const struct players *players, bool alone,
                                struct pairs *within, struct dt_error *err)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* pairwise.h - each node with each other, and each rank of a node. */
+/* pairwise.h - latency and bandwidth between all pairs of nodes, and between
+ * all pairs of ranks of each node. */
 #ifndef DT_TOOLS_BENCH_PAIRWISE_H
 #define DT_TOOLS_BENCH_PAIRWISE_H
 
@@ -13,27 +14,27 @@ dt_result_t pairwise_run(const struct options *options, const struct job *job,
 
 /* ---- gpu_pairs.c ---- */
 
-/* Each rank of a node reads the GPU memory of each other, from process to
- * process. Collective. */
+/* Each rank of a node reads the GPU memory of each other rank by CUDA IPC.
+ * Collective. */
 dt_result_t pairwise_gpu_run(const struct options *options,
                              const struct job *job, struct dt_error *err);
 
 /* ---- stream.c ---- */
 
-/* GB/s from this rank to peer, which receives meanwhile, or the other way
- * round: set on the side that sends. The best of some tens of milliseconds;
- * long on a slow link. buf: STREAM_BYTES. */
+/* Measure the bandwidth from this rank to peer (sends), or from peer to this
+ * rank. *gbs is set on the sending side. Takes some tens of milliseconds,
+ * longer on a slow link. buf has STREAM_BYTES. */
 enum { STREAM_BYTES = 1 << 20 };
 dt_result_t stream(const struct job *job, char *buf, int peer, bool sends,
                    double *gbs, struct dt_error *err);
 
 /* ---- pair_matrix.c ---- */
 
-/* What was measured among the nodes, and among the ranks of each node. */
+/* The measurements between nodes, and between the ranks of each node. */
 struct matrices {
     const struct job *job;
     struct pairs nodes;
-    struct pairs *within; /* [job->nodes], n 0 where there is one rank */
+    struct pairs *within; /* [job->nodes]; n is 0 where a node has one rank */
     bool alone;
 };
 
@@ -43,16 +44,16 @@ dt_result_t matrices_json(FILE *out, const struct matrices *matrices,
 
 /* ---- gpu_pair_matrix.c ---- */
 
-/* What two ranks of a node have found; the first reads the second's memory. */
+/* One measurement: a rank reads the memory of another one of its node. */
 struct gpu_pair {
     double us, gbs;
-    char why[256]; /* it cannot; "": it can */
+    char why[256]; /* the reason why it cannot; "": it can */
 };
 
-/* [job->size * most]: the rows of all ranks, a place for each local rank. */
+/* pair is [job->size * most]: a row per rank, a column per local rank. */
 struct gpu_pairs {
     const struct job *job;
-    int most; /* ranks of a node */
+    int most; /* the largest number of ranks on a node */
     const struct gpu_pair *pair;
     char (*bus)[24]; /* [job->size] */
 };

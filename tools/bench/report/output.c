@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* output.c - files that are written when all has been measured. */
+/* output.c - output files, which are written after the last measurement. */
 #include "report/output.h"
 
 #include <errno.h>

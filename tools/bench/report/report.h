@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* report.h - what becomes of the results. */
+/* report.h - print the results. */
 #ifndef DT_TOOLS_BENCH_REPORT_H
 #define DT_TOOLS_BENCH_REPORT_H
 
@@ -10,18 +10,18 @@
 struct report {
     const struct options *options;
     const struct job *job;
-    const struct limit *limit; /* NULL: not asked */
+    const struct limit *limit; /* NULL: not requested */
     struct result *result;
     size_t n;
 };
 
-/* Elements that were wrong; the mean bus bandwidth of all that was measured;
- * how many times that was. */
+/* The number of wrong elements; the mean bus bandwidth of all timings; the
+ * number of timings. */
 double report_wrong(const struct report *report);
 double report_busbw(const struct report *report);
 size_t report_measured(const struct report *report);
 
-/* What limits a row, as a share of what was measured: 1 is all there is. */
+/* The limit's time divided by the measured time: 1 means at the limit. */
 double report_share(const struct result *result, const struct timing *timing);
 
 /* ---- table.c: the columns of nccl-tests ---- */
