@@ -334,13 +334,13 @@ is 'told by hand' "$(lines told)" \
 'run 0
 listening
 told: at noon
-dt: requeued: it was told to: at noon
+dt: requeued: it was requested: at noon
 run 1'
 is 'held by hand' "$(lines held)" \
 'run 0
 listening
 told: 
-dt: requeued and held: it was told to
+dt: requeued and held: it was requested
 run 1'
 is 'at once by hand, and counted' \
     "$(lines now; field "$now" Comment)" \
