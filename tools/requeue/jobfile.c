@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* note.c - files in a node's /dev/shm by which the parts of a job tell each
- * other. */
-#include "note.h"
+/* jobfile.c - the notice files and the requeue record of a job. */
+#include "jobfile.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,42 +15,32 @@
 #include "base/number.h"
 
 #define DIRECTORY "/dev/shm"
-enum { NOTE_MAX = 65536, NOTICE_SIZE = 4096 };
+enum { RECORD_MAX = 65536, NOTICE_SIZE = 4096 };
 
-bool note_caps(const char *text, unsigned cap[5])
-{
-    for (size_t i = 0; i < 5; i++) {
-        uint64_t number;
-        if ((i && *text++ != ',') ||
-            !dt_number_scan(&text, 10, 999999999, &number))
-            return false;
-        cap[i] = (unsigned)number;
-    }
-    return !*text || *text == '\n';
-}
-
-static void take_line(const char *line, struct note *note)
+static void take_line(const char *line, struct record *record)
 {
     int64_t code;
     if (!strncmp(line, "option ", 7))
-        note->option = note_caps(line + 7, note->cap) || note->option;
+        record->option =
+            decide_parse_caps(line + 7, &record->caps) || record->option;
     else if (!strcmp(line, "begin"))
-        note->asked = note->refused = false;
+        record->asked = record->refused = false;
     else if (dt_number_parse(line, 0, 255, &code)) {
-        note->asked = note->asked || code == DT_EXIT_REQUEUE;
-        note->refused = note->refused || code == DT_EXIT_NO_RESTART;
+        record->asked = record->asked || code == DT_EXIT_REQUEUE;
+        record->refused = record->refused || code == DT_EXIT_NO_RESTART;
     } else if (!strncmp(line, "hand ", 5)) {
-        note->by_hand = true;
-        note->hold = line[5] == '1';
+        record->by_hand = true;
+        record->hold = line[5] == '1';
         if (line[5] && line[6])
-            snprintf(note->reason, sizeof(note->reason), "%.255s", line + 7);
+            snprintf(record->reason, sizeof(record->reason), "%.255s",
+                     line + 7);
     }
 }
 
-void note_take(const char *path, struct note *note)
+void jobfile_take_record(const char *path, struct record *record)
 {
     char line[REASON + 64];
-    memset(note, 0, sizeof(*note));
+    memset(record, 0, sizeof(*record));
     int fd = dt_file_open_own(AT_FDCWD, path, O_RDONLY);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     if (!file) {
@@ -59,16 +48,16 @@ void note_take(const char *path, struct note *note)
             close(fd);
         return;
     }
-    while (fgets(line, sizeof(line), file) && ftell(file) < NOTE_MAX) {
+    while (fgets(line, sizeof(line), file) && ftell(file) < RECORD_MAX) {
         line[strcspn(line, "\n")] = '\0';
-        take_line(line, note);
+        take_line(line, record);
     }
     fclose(file);
     unlink(path);
 }
 
-/* The reason first: who sees the byte reads it. */
-static bool tell(int fd, const char *reason)
+/* The reason is written first: a task that sees the first byte reads on. */
+static bool write_notice(int fd, const char *reason)
 {
     char text[REASON] = "";
     struct stat st;
@@ -78,10 +67,10 @@ static bool tell(int fd, const char *reason)
            pwrite(fd, "\1", 1, 0) == 1;
 }
 
-size_t note_tell(const char *job, const char *node, const char *reason)
+size_t jobfile_notify(const char *job, const char *node, const char *reason)
 {
     char prefix[160], part[300];
-    size_t told = 0;
+    size_t notified = 0;
     DIR *dir = opendir(DIRECTORY);
     if (!dir)
         return 0;
@@ -94,15 +83,15 @@ size_t note_tell(const char *job, const char *node, const char *reason)
         int fd = dt_file_open_own(dirfd(dir), entry->d_name, O_RDWR);
         if (fd < 0)
             continue;
-        told += tell(fd, reason);
+        notified += write_notice(fd, reason);
         close(fd);
     }
     closedir(dir);
-    return told;
+    return notified;
 }
 
-bool note_by_hand(const char *job, const char *node, bool hold,
-                  const char *reason)
+bool jobfile_record_hand(const char *job, const char *node, bool hold,
+                         const char *reason)
 {
     char path[512], line[REASON + 16];
     int length =
