@@ -19,6 +19,7 @@ declare -A below=(
     [cuda]='kernels base'
     [kernels]='base'
     [tl]='topo base'
+    [sim]='boot tl base'
     [coll]='boot exec tl topo base'
     [ckpt]='coll boot exec tl topo base'
     [facade]='ckpt coll boot exec tl topo base'

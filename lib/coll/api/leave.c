@@ -21,7 +21,7 @@ static void give_up(struct dt_world *world)
 static bool settled(const struct dt_comm *comm)
 {
     struct dt_board *board = comm->board;
-    return !board || board->tl->ops->passed(board, comm->round);
+    return !board || board->ops->released(board, comm->round);
 }
 
 /* A look at the peers comes before the last look at the board: who has left

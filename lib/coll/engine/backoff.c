@@ -40,9 +40,9 @@ static void sleep_round(struct dt_tl *sleeper, unsigned round)
     if (us > 1000)
         us = 1000;
     if (sleeper)
-        sleeper->ops->nap(sleeper, us * 50);
+        sleeper->ops->sleep(sleeper, us * 50);
     else
-        dt_tl_no_nap(NULL, us);
+        nanosleep(&(struct timespec){.tv_nsec = us * 1000L}, NULL);
 }
 
 static void start_clock(struct dt_backoff *backoff)

@@ -40,7 +40,7 @@ static dt_result_t open_board(struct dt_comm *comm, uint64_t serial,
                                            .ranks = ranks,
                                            .size = node->size,
                                            .index = node->index};
-    dt_result_t rc = tl->ops->board_open(tl, &config, &comm->board, err);
+    dt_result_t rc = tl->boards->open(tl, &config, &comm->board, err);
     free(ranks);
     return rc;
 }
@@ -52,7 +52,7 @@ static size_t piece_max(const struct dt_comm *comm)
     for (size_t n = 0; n < comm->layout.nnodes; n++)
         if (comm->layout.nodes[n].size > most)
             most = comm->layout.nodes[n].size;
-    return most > 1 ? dt_piece_max(most) : 0;
+    return most > 1 ? dt_board_piece_max(most) : 0;
 }
 
 static dt_result_t fill(struct dt_comm *comm, const size_t *members,
@@ -139,7 +139,7 @@ void dt_comm_detach(struct dt_comm *comm)
         if (r->is_local)
             dt_local_drop(&r->local);
     if (comm->board)
-        comm->board->tl->ops->board_close(comm->board);
+        comm->board->ops->close(comm->board);
     comm->board = NULL;
 }
 
@@ -224,7 +224,7 @@ static bool pass(struct dt_comm *comm)
     if (through == comm->through)
         return false;
     comm->through = through;
-    comm->board->tl->ops->pass(comm->board, through);
+    comm->board->ops->release(comm->board, through);
     return true;
 }
 

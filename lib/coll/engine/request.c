@@ -122,7 +122,7 @@ static void send_or_receive(struct dt_request *request, size_t number)
     uint64_t tag = request->tag | task->slot;
     memset(message, 0, sizeof(*message));
     if (task->kind == DT_TASK_SEND)
-        tl->ops->isend(tl, peer, request->note ? tag | DT_TAG_NOTE : tag,
+        tl->ops->isend(tl, peer, request->note ? tag | DT_TAG_NOTICE : tag,
                        at(request, task->a), task->len, message);
     else
         tl->ops->irecv(tl, peer, tag, at(request, task->dst), task->len,
@@ -136,14 +136,13 @@ static bool post(struct dt_request *request, const struct dt_task *task)
 {
     struct dt_board *board = request->comm->board;
     bool in_place = false;
-    const struct dt_piece piece = {.data = at(request, task->a),
-                                   .len = task->len,
-                                   .hole = task->offset,
-                                   .hole_len = task->hole,
-                                   .note = request->note};
-    if (!board->tl->ops->post(board,
-                              request->round + request->base + task->round,
-                              &piece, &in_place))
+    const struct dt_board_piece piece = {.data = at(request, task->a),
+                                         .len = task->len,
+                                         .hole = task->offset,
+                                         .hole_len = task->hole,
+                                         .notice = request->note};
+    if (!board->ops->post(board, request->round + request->base + task->round,
+                          &piece, &in_place))
         return false;
     request->in_place |= in_place;
     return true;
@@ -154,9 +153,9 @@ static const char *see(struct dt_request *request, const struct dt_task *task,
                        size_t index)
 {
     struct dt_board *board = request->comm->board;
-    struct dt_view view;
-    if (!board->tl->ops->peek(
-            board, index, request->round + request->base + task->round, &view))
+    struct dt_board_view view;
+    if (!board->ops->read(board, index,
+                          request->round + request->base + task->round, &view))
         return NULL;
     if (view.len < task->offset || view.len - task->offset < task->len) {
         struct dt_error err;
@@ -167,7 +166,7 @@ static const char *see(struct dt_request *request, const struct dt_task *task,
         dt_world_fail(request->comm->world, DT_ERR_PROC_FAILED, &err);
         return NULL;
     }
-    request->note |= view.note;
+    request->note |= view.notice;
     return (const char *)view.data + task->offset;
 }
 
@@ -271,7 +270,7 @@ static bool collect(struct dt_request *request)
             request->status = message->status;
             return true;
         }
-        if (!message->send && message->tag & DT_TAG_NOTE)
+        if (!message->send && message->tag & DT_TAG_NOTICE)
             request->note = true;
         done(request, number);
     }
@@ -317,7 +316,7 @@ static void end(struct dt_request *request)
 {
     struct dt_board *board = request->comm->board;
     if (!request->in_place ||
-        board->tl->ops->passed(board, request->round + request->rounds))
+        board->ops->released(board, request->round + request->rounds))
         request->status = DT_SUCCESS;
 }
 

@@ -26,7 +26,7 @@ static void pass_local(struct dt_comm *comm, const struct dt_local *local)
     if (local->round + local->passed == comm->through)
         return;
     comm->through = local->round + local->passed;
-    comm->board->tl->ops->pass(comm->board, comm->through);
+    comm->board->ops->release(comm->board, comm->through);
 }
 
 /* The others are late: see to everything else meanwhile. */

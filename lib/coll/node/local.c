@@ -14,7 +14,7 @@
  * the scheduler for all of them. */
 static size_t short_max(const struct dt_board *board)
 {
-    if (((const struct dt_shm_board *)board)->crowded)
+    if (board->shared->oversubscribed)
         return board->size <= 64 ? 16384 / board->size : 256;
     return board->size == 2 ? 4096 : board->size <= 4 ? 1024 : 256;
 }
@@ -28,7 +28,7 @@ static inline bool is_short(const struct dt_board *board,
 
 bool dt_local_serves(const struct dt_board *board, const struct dt_shape *shape)
 {
-    return board && board->tl->ops == &dt_tl_shm && board->size > 1 &&
+    return board && board->shared && board->size > 1 &&
            board->size <= DT_LOCAL_RANKS && shape->coll == DT_COLL_ALLREDUCE &&
            shape->count > 0 && dt_exec_supports(shape->dtype, shape->op);
 }
@@ -52,7 +52,7 @@ void dt_local_fold(const struct dt_exec_out *out, const void *const *in,
 
 static bool show_all(struct dt_local *local)
 {
-    struct dt_shm_board *b = dt_board_of(local->board);
+    struct dt_shared_board *b = local->board->shared;
     if (!dt_board_room(b, local->round))
         return false;
     size_t len = local->total;
@@ -63,34 +63,35 @@ static bool show_all(struct dt_local *local)
     if (!dt_board_inline(b, len)) {
         to = dt_board_slot(b, local->round, len);
         line->kind = DT_LINE_AT;
-        line->buffer.offset = dt_board_offset(b, to);
+        line->buffer.offset = dt_board_slot_offset(b, to);
     }
     memcpy(to, local->send, len);
-    dt_board_show(b, local->round, local->note);
-    dt_board_fetch(b, local->round, len);
+    dt_board_publish(b, local->round, local->note);
+    dt_board_prefetch_peers(b, local->round, len);
     local->posted = 1;
     return true;
 }
 
 static bool fold_all(struct dt_local *local)
 {
-    struct dt_shm_board *b = dt_board_of(local->board);
+    struct dt_shared_board *b = local->board->shared;
     const void *in[DT_LOCAL_RANKS];
     bool note = local->note;
     for (size_t i = 0; i < b->board.size; i++) {
-        struct dt_view view;
+        struct dt_board_view view;
         in[i] = local->send;
         if (i == b->board.index)
             continue;
-        const struct dt_board_line *line = dt_board_look(b, i, local->round);
-        if (!line || !dt_board_see(b, i, line, &view))
+        const struct dt_board_line *line =
+            dt_board_peer_line(b, i, local->round);
+        if (!line || !dt_board_view(b, i, line, &view))
             return false;
         if (view.len != local->total) {
-            dt_board_blame(b, i);
+            dt_board_mark_damaged(b, i);
             return false;
         }
         in[i] = view.data;
-        note |= view.note;
+        note |= view.notice;
     }
     void *at = local->recv;
     dt_local_fold(&(struct dt_exec_out){.at = &at, .n = 1}, in, b->board.size,
@@ -98,7 +99,7 @@ static bool fold_all(struct dt_local *local)
     local->note = note;
     local->passed = 1;
     local->done = true;
-    dt_board_prepare(b, local->round + 1, local->total);
+    dt_board_prefetch_own(b, local->round + 1, local->total);
     return true;
 }
 
@@ -137,6 +138,6 @@ bool dt_local_progress(struct dt_local *local)
 void dt_local_drop(struct dt_local *local)
 {
     if (local->chunks && local->said && !local->done)
-        dt_board_give_buffers(dt_board_of(local->board), local->said);
+        dt_board_put_buffers(local->board->shared, local->said);
     local->said = NULL;
 }

@@ -6,7 +6,7 @@
 #define DT_COLL_NODE_LOCAL_H
 
 #include "coll/engine/shape.h"
-#include "tl/tl.h"
+#include "tl/board.h"
 
 struct dt_board_buffer;
 

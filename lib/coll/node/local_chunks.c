@@ -121,8 +121,7 @@ static struct range chunk(const struct dt_local *local, size_t k)
 static uint64_t where(const struct dt_local *local, const void *buf)
 {
     return local->total > private_max(local->board)
-               ? dt_segment_find(&dt_board_of(local->board)->shm->segments, buf,
-                                 local->total)
+               ? dt_board_find(local->board->shared, buf, local->total)
                : 0;
 }
 
@@ -145,7 +144,7 @@ static void say_buffers(struct dt_local *local, struct dt_board_line *line)
 /* Show this rank's part of the next chunk, all but its own block. */
 static bool show_part(struct dt_local *local)
 {
-    struct dt_shm_board *b = dt_board_of(local->board);
+    struct dt_shared_board *b = local->board->shared;
     size_t k = local->posted;
     uint64_t round = local->round + 2 * k;
     if (!dt_board_room(b, round))
@@ -154,7 +153,7 @@ static bool show_part(struct dt_local *local)
     if (k == 0)
         say_buffers(local, line);
     if (is(local, IS_BUFFER)) {
-        dt_board_show(b, round, local->note);
+        dt_board_publish(b, round, local->note);
         local->posted = local->chunks;
         return true;
     }
@@ -169,10 +168,10 @@ static bool show_part(struct dt_local *local)
     memcpy(slot + before, local->send + mine.begin + mine.len, after);
     line->kind = DT_LINE_AT;
     line->len = (uint32_t)(before + after);
-    line->buffer.offset = dt_board_offset(b, slot);
-    dt_board_show(b, round, local->note);
+    line->buffer.offset = dt_board_slot_offset(b, slot);
+    dt_board_publish(b, round, local->note);
     if (is(local, IS_WHOLE))
-        dt_board_fetch(b, round, local->total);
+        dt_board_prefetch_peers(b, round, local->total);
     local->posted++;
     return true;
 }
@@ -182,25 +181,26 @@ static bool show_part(struct dt_local *local)
 /* Hear what all say in round 0; false: not all have spoken. */
 static bool learn(struct dt_local *local, struct dt_board_buffer *said)
 {
-    struct dt_shm_board *b = dt_board_of(local->board);
+    struct dt_shared_board *b = local->board->shared;
     bool note = local->note, all = true, none = !is(local, IS_TARGET);
     none = none && !is(local, IS_BUFFER);
     for (size_t i = 0; i < b->board.size; i++) {
         if (i == b->board.index)
             continue;
-        const struct dt_board_line *line = dt_board_look(b, i, local->round);
+        const struct dt_board_line *line =
+            dt_board_peer_line(b, i, local->round);
         if (!line)
             return false;
         said[i] = *(const volatile struct dt_board_buffer *)&line->buffer;
         if (line->kind != DT_LINE_BUFFER)
             said[i].offset = 0;
         if (said[i].total != local->total) {
-            dt_board_blame(b, i);
+            dt_board_mark_damaged(b, i);
             return false;
         }
         all = all && said[i].target;
         none = none && !said[i].target && !said[i].offset;
-        note |= dt_board_noted(line);
+        note |= dt_board_notice(line);
     }
     local->note = note;
     local->flags |= IS_KNOWN;
@@ -214,19 +214,19 @@ static const void *part_of(struct dt_local *local, size_t k, size_t i,
                            const struct dt_board_buffer *said,
                            struct range mine)
 {
-    struct dt_shm_board *b = dt_board_of(local->board);
+    struct dt_shared_board *b = local->board->shared;
     if (said->offset)
         return dt_board_at(b, i, said->offset + mine.begin, mine.len);
-    struct dt_view view;
+    struct dt_board_view view;
     const struct dt_board_line *line =
-        dt_board_look(b, i, local->round + 2 * k);
-    if (!line || !dt_board_see(b, i, line, &view))
+        dt_board_peer_line(b, i, local->round + 2 * k);
+    if (!line || !dt_board_view(b, i, line, &view))
         return NULL;
     size_t at = mine.begin - chunk(local, k).begin;
     if (i < b->board.index && !is(local, IS_WHOLE))
         at -= block(local, k, i).len;
     if (view.len < at || view.len - at < mine.len) {
-        dt_board_blame(b, i);
+        dt_board_mark_damaged(b, i);
         return NULL;
     }
     return (const char *)view.data + at;
@@ -247,7 +247,7 @@ static bool fold_whole(struct dt_local *local)
     void *at = local->recv;
     dt_local_fold(&(struct dt_exec_out){.at = &at, .n = 1}, in,
                   local->board->size, local->shape->count, local->shape);
-    dt_board_prepare(dt_board_of(local->board), local->round + 2, local->total);
+    dt_board_prefetch_own(local->board->shared, local->round + 2, local->total);
     local->folded = local->fetched = 1;
     return true;
 }
@@ -278,7 +278,7 @@ static void fold_bites(struct dt_local *local, const void **in, void **out,
 
 static bool fold_block(struct dt_local *local)
 {
-    struct dt_shm_board *b = dt_board_of(local->board);
+    struct dt_shared_board *b = local->board->shared;
     struct dt_board_buffer here[DT_LOCAL_RANKS], *said = local->said;
     const size_t k = local->folded, n = b->board.size, me = b->board.index;
     const uint64_t round = local->round + 2 * k + 1;
@@ -316,11 +316,11 @@ static bool fold_block(struct dt_local *local)
         slot = dt_board_slot(b, round, mine.len);
         line->kind = DT_LINE_AT;
         line->len = (uint32_t)mine.len;
-        line->buffer.offset = dt_board_offset(b, slot);
+        line->buffer.offset = dt_board_slot_offset(b, slot);
     }
     fold_bites(local, in, out, nout, slot, mine.len);
     if (show)
-        dt_board_show(b, round, false);
+        dt_board_publish(b, round, false);
     local->folded++;
     return true;
 }
@@ -330,24 +330,24 @@ static bool fold_block(struct dt_local *local)
 /* Chunk k's, or, if they write here themselves, that they have done so. */
 static bool fetch_blocks(struct dt_local *local)
 {
-    struct dt_shm_board *b = dt_board_of(local->board);
+    struct dt_shared_board *b = local->board->shared;
     const struct dt_board_line *line[DT_LOCAL_RANKS];
     const size_t n = b->board.size, me = b->board.index;
     const bool target = is(local, IS_TARGET);
     const size_t k = target ? local->chunks - 1 : local->fetched;
     for (size_t i = 0; i < n; i++)
         if (i != me &&
-            !(line[i] = dt_board_look(b, i, local->round + 2 * k + 1)))
+            !(line[i] = dt_board_peer_line(b, i, local->round + 2 * k + 1)))
             return false;
     for (size_t i = 0; i < n && !target; i++) {
-        struct dt_view view;
+        struct dt_board_view view;
         struct range theirs = block(local, k, i);
         if (i == me || !theirs.len)
             continue;
-        if (!dt_board_see(b, i, line[i], &view))
+        if (!dt_board_view(b, i, line[i], &view))
             return false;
         if (view.len != theirs.len) {
-            dt_board_blame(b, i);
+            dt_board_mark_damaged(b, i);
             return false;
         }
         memcpy(local->recv + theirs.begin, view.data, theirs.len);
@@ -384,10 +384,10 @@ static void update_passed(struct dt_local *local)
 
 bool dt_local_chunks_progress(struct dt_local *local)
 {
-    struct dt_shm_board *b = dt_board_of(local->board);
+    struct dt_shared_board *b = local->board->shared;
     const size_t chunks = local->chunks;
     bool moved = false;
-    if (chunks > 1 && !local->said && !(local->said = dt_board_take_buffers(b)))
+    if (chunks > 1 && !local->said && !(local->said = dt_board_get_buffers(b)))
         return false;
     const size_t over = is(local, IS_TARGET) ? local->folded : local->fetched;
     if (local->posted < chunks && local->posted < over + AHEAD)
@@ -399,7 +399,7 @@ bool dt_local_chunks_progress(struct dt_local *local)
         moved |= fetch_blocks(local);
     local->done = local->folded == chunks && local->fetched == chunks;
     if (local->done && local->said)
-        dt_board_give_buffers(b, local->said);
+        dt_board_put_buffers(b, local->said);
     update_passed(local);
     return moved;
 }

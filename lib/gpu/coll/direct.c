@@ -31,7 +31,7 @@ bool dt_gpu_direct_to(const struct dt_gpu_comm *gpu, size_t peer)
     if (peer == comm->rank)
         return false;
     struct dt_tl *tl = dt_world_route(comm->world, comm->members[peer]);
-    return tl->ops->takes_gpu(tl, comm->members[peer]);
+    return tl->ops->takes_gpu && tl->ops->takes_gpu(tl, comm->members[peer]);
 }
 
 bool dt_gpu_direct_all(const struct dt_gpu_comm *gpu)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/engine/names.h"
+#include "base/names.h"
 #include "exec/exec.h"
 #include "node-ranks.h"
 

@@ -5,7 +5,7 @@
 #include "coll/api/call.h"
 #include "gpu/coll/comm.h"
 #include "gpu/coll/node_part.h"
-#include "coll/engine/names.h"
+#include "base/names.h"
 #include "../tap.h"
 
 #define IPC    DT_TUNE_IPC

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* tune.c - reading and writing measured parameters. */
-#include "coll/engine/tune.h"
+/* tune.c - read and write the file of tuning parameters. */
+#include "tune/tune.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <locale.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "coll/engine/names.h"
+#include "base/number.h"
+#include "base/names.h"
 
 #define FILE_MAX   ((size_t)1 << 16)
 #define LINE_CHARS 200
@@ -43,11 +43,11 @@ static const struct {
      offsetof(struct dt_tune, net_latency)},
     {"net_byte", "s/byte, a long message on one rail",
      offsetof(struct dt_tune, net_byte)},
-    {"task", "s, any step of a schedule", offsetof(struct dt_tune, task)},
+    {"task", "s, any operation of a schedule", offsetof(struct dt_tune, task)},
 };
 #define NPARAMETERS (sizeof(parameters) / sizeof(parameters[0]))
 
-/* Of calls on GPU memory: gpu_node_allreduce and so on. */
+/* The rules of GPU memory are named gpu_node_allreduce and so on. */
 static const char *const ways[DT_TUNE_WAYS] = {[DT_TUNE_IPC] = "ipc",
                                                [DT_TUNE_NCCL] = "nccl",
                                                [DT_TUNE_STAGED] = "staged",
@@ -57,17 +57,17 @@ static const char *const scopes[DT_TUNE_SCOPES] = {
     [DT_TUNE_NODE] = "node", [DT_TUNE_NET] = "net"};
 #define NRULES ((size_t)DT_TUNE_SCOPES * DT_TUNE_COLLS)
 
-/* Where a reader is, for its errors. */
+/* What is read, and where the reader is, for error messages. */
 struct reader {
     const char *path;
     size_t line;
     struct dt_tune tune;
-    bool seen[NPARAMETERS + NRULES]; /* numbers, rules */
+    bool seen[NPARAMETERS + NRULES]; /* the parameters, then the rules */
     struct dt_error *err;
 };
 
-/* Numbers are written with a point, whatever the program's language. The result
- * is for neutral_end. */
+/* Numbers are written with a decimal point in every locale of the program. The
+ * caller gives the result to neutral_end. */
 static locale_t neutral(locale_t *old)
 {
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -98,7 +98,7 @@ static char *trim(char *text)
     return text;
 }
 
-/* What of a hostile file may be shown. */
+/* Make text from a file safe to print: it may come from a stranger. */
 static const char *printable(char *text)
 {
     for (char *c = text; *c; c++)
@@ -126,10 +126,8 @@ static dt_result_t bad_name(const struct reader *reader, char *name)
 static dt_result_t set_number(struct reader *reader, size_t i, char *text)
 {
     const char *name = parameters[i].name;
-    char *end;
-    errno = 0;
-    double value = strtod(text, &end);
-    if (end == text || *end || !isfinite(value) || value < 1e-18 || value > 1e6)
+    double value;
+    if (dt_number_read_real("", text, 1e-18, 1e6, &value, NULL) != DT_SUCCESS)
         return dt_error_set(reader->err, DT_ERR_INVALID_ARG,
                             "%s:%zu: %s is '%s': expected seconds between "
                             "1e-18 and 1e6, e.g. 2.5e-7",
@@ -150,6 +148,11 @@ bool dt_tune_way(const char *name, enum dt_tune_way *way)
     return false;
 }
 
+const char *dt_tune_way_name(enum dt_tune_way way)
+{
+    return ways[way];
+}
+
 static struct dt_tune_rule *rule(struct dt_tune *tune, size_t i)
 {
     return &tune->gpu[i / DT_TUNE_COLLS][i % DT_TUNE_COLLS];
@@ -161,23 +164,7 @@ static void rule_name(size_t i, char name[32])
              dt_name_coll((enum dt_coll)(i % DT_TUNE_COLLS)));
 }
 
-/* "4096", "64K", "16M", "1G" */
-static bool read_size(const char *text, uint64_t *size)
-{
-    static const char units[] = "KMG";
-    char *end;
-    errno = 0;
-    unsigned long long number = strtoull(text, &end, 10);
-    const char *unit = *end ? strchr(units, *end) : NULL;
-    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
-    if (*text < '0' || *text > '9' || errno || (*end && (!unit || end[1])) ||
-        number > UINT64_MAX >> shift)
-        return false;
-    *size = (uint64_t)number << shift;
-    return true;
-}
-
-/* The next word of *text, "" behind the last. */
+/* The next word of *text; "" after the last one. */
 static char *word(char **text)
 {
     static const char space[] = " \t\v\f\r";
@@ -197,8 +184,9 @@ static bool read_rule(char *text, struct dt_tune_rule *out)
         return false;
     lengthy = brief;
     const char *size = word(&text);
-    if (*size &&
-        (!read_size(size, &upto) || !dt_tune_way(word(&text), &lengthy)))
+    if (*size && (dt_number_read_size("", size, 0, UINT64_MAX, &upto, NULL) !=
+                      DT_SUCCESS ||
+                  !dt_tune_way(word(&text), &lengthy)))
         return false;
     *out = (struct dt_tune_rule){upto, (int32_t)brief, (int32_t)lengthy};
     return !*word(&text);
@@ -219,7 +207,7 @@ static dt_result_t set_rule(struct reader *reader, size_t i, const char *name,
     return DT_SUCCESS;
 }
 
-/* Its place in seen; the end of that: it is unknown. */
+/* The index of a name in seen; its size when the name is unknown. */
 static size_t find(const char *name)
 {
     size_t i;
@@ -266,13 +254,13 @@ static dt_result_t read_line(struct reader *reader, char *line)
     return set(reader, trim(line), trim(value));
 }
 
-/* text is of one file, with a 0 behind it. */
+/* text is the content of the file, terminated by 0. */
 static dt_result_t read_text(struct reader *reader, char *text, size_t len)
 {
     if (memchr(text, 0, len))
-        return dt_error_set(reader->err, DT_ERR_INVALID_ARG,
-                            "%s: is no text: expected lines 'name = value'",
-                            reader->path);
+        return dt_error_set(
+            reader->err, DT_ERR_INVALID_ARG,
+            "%s: not a text file: expected lines 'name = value'", reader->path);
     for (char *line = text, *next; line; line = next) {
         next = strchr(line, '\n');
         if (next)
@@ -314,9 +302,7 @@ dt_result_t dt_tune_read(const char *path, struct dt_tune *tune,
         rc = dt_error_set(err, DT_ERR_IO, "%s: %s", path, strerror(errno));
         goto close;
     }
-    locale_t old, c = neutral(&old);
     rc = read_text(&reader, text, (size_t)got);
-    neutral_end(c, old);
     if (rc == DT_SUCCESS)
         *tune = reader.tune;
 
@@ -330,23 +316,31 @@ static bool write_rule(FILE *file, size_t i, const struct dt_tune_rule *r)
 {
     char name[32];
     rule_name(i, name);
+    if (r->brief == DT_TUNE_UNSET)
+        return true;
     if (r->brief == r->lengthy)
         return fprintf(file, "%s = %s\n", name, ways[r->lengthy]) >= 0;
     return fprintf(file, "%s = %s %" PRIu64 " %s\n", name, ways[r->brief],
                    r->upto, ways[r->lengthy]) >= 0;
 }
 
+void dt_tune_clear(struct dt_tune *tune)
+{
+    *tune = (struct dt_tune){0};
+    for (size_t i = 0; i < NRULES; i++)
+        *rule(tune, i) = (struct dt_tune_rule){0, DT_TUNE_UNSET, DT_TUNE_UNSET};
+}
+
 dt_result_t dt_tune_write(FILE *file, const struct dt_tune *tune,
                           struct dt_error *err)
 {
     struct dt_tune copy = *tune;
-    bool failed = fputs("# libdt: what this machine takes; DT_TUNE names this "
-                        "file\n",
-                        file) < 0;
+    bool failed = false;
     locale_t old, c = neutral(&old);
     for (size_t i = 0; i < NPARAMETERS; i++)
-        failed |= fprintf(file, "%s = %.9g # %s\n", parameters[i].name,
-                          *field(&copy, i), parameters[i].comment) < 0;
+        if (*field(&copy, i) > 0)
+            failed |= fprintf(file, "%s = %.6g # %s\n", parameters[i].name,
+                              *field(&copy, i), parameters[i].comment) < 0;
     neutral_end(c, old);
     for (size_t i = 0; i < NRULES; i++)
         failed |= !write_rule(file, i, rule(&copy, i));

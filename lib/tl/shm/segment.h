@@ -8,8 +8,8 @@
  * becomes a hole of zeros. So a mapping, once made, stays right for ever, and
  * nobody has to be told that something was freed: who reads it all the same
  * sees zeros, or what is there now. */
-#ifndef DT_TL_SEGMENT_H
-#define DT_TL_SEGMENT_H
+#ifndef DT_TL_SHM_SEGMENT_H
+#define DT_TL_SHM_SEGMENT_H
 
 #include <stdatomic.h>
 
@@ -98,7 +98,7 @@ static inline char *dt_segment_at(const struct dt_segments *segments,
 /* A window reaches this far into the next one. */
 #define DT_WINDOW_OVERLAP ((size_t)2 << 20)
 
-struct dt_view_of {
+struct dt_segment_view {
     int fd; /* owned; -1: none */
     _Atomic uint64_t size;
     char *_Atomic window[DT_WINDOWS];
@@ -106,27 +106,28 @@ struct dt_view_of {
 
 /* See the memory in this file, which belongs to the view now. Error
  * NO_MEMORY; then the file is still the caller's. */
-dt_result_t dt_view_open(int fd, struct dt_view_of **view,
-                         struct dt_error *err);
+dt_result_t dt_segment_view_open(int fd, struct dt_segment_view **view,
+                                 struct dt_error *err);
 
 /* NULL is fine. */
-void dt_view_close(struct dt_view_of *view);
+void dt_segment_view_close(struct dt_segment_view *view);
 
-/* What dt_view_at does when it is new or wrong. */
-char *dt_view_map(struct dt_view_of *view, uint64_t offset, size_t len);
+/* What dt_segment_view_at does when it is new or wrong. */
+char *dt_segment_view_map(struct dt_segment_view *view, uint64_t offset,
+                          size_t len);
 
 /* len bytes, at most DT_WINDOW_OVERLAP, at offset; NULL, with errno, if they
  * are not there (EFAULT) or cannot be mapped. */
-static inline char *dt_view_at(struct dt_view_of *view, uint64_t offset,
-                               size_t len)
+static inline char *dt_segment_view_at(struct dt_segment_view *view,
+                                       uint64_t offset, size_t len)
 {
     uint64_t size = atomic_load_explicit(&view->size, memory_order_relaxed);
     if (len > DT_WINDOW_OVERLAP || offset >= size || len > size - offset)
-        return dt_view_map(view, offset, len);
+        return dt_segment_view_map(view, offset, len);
     char *base = atomic_load_explicit(&view->window[offset >> DT_WINDOW_SHIFT],
                                       memory_order_acquire);
     if (!base)
-        return dt_view_map(view, offset, len);
+        return dt_segment_view_map(view, offset, len);
     return base + (offset & (((uint64_t)1 << DT_WINDOW_SHIFT) - 1));
 }
 

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* sim.c - messages, in virtual time.
+/* transport.c - the transports of simulated ranks, and virtual time.
  *
- * A message is either copied when it is sent, and its send is over at once, or
- * it is read from the sender's buffer when it is received, and the send is
- * over some time after that. The seed decides. */
-#include "tl/sim.h"
-
+ * A message is either copied when it is sent, and its send is complete at once,
+ * or it is read from the sender's buffer when it is received, and the send is
+ * complete some time after that. The seed decides. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "tl/sim_event.h"
+#include "sim/state.h"
 
 struct sim_message {
     struct sim_message *next;
@@ -27,6 +25,45 @@ static struct sim_rank *rank_of(struct dt_tl *tl)
     return (struct sim_rank *)tl;
 }
 
+/* ---- chance and time ---- */
+
+/* splitmix64 (Steele, Lea and Flood 2014) */
+static uint64_t next_random(struct dt_sim *sim)
+{
+    uint64_t z = sim->random += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+uint64_t dt_sim_random(struct dt_sim *sim, uint64_t n)
+{
+    return n ? next_random(sim) % n : 0;
+}
+
+/* In 0 .. 1 */
+static double chance(struct dt_sim *sim)
+{
+    return (double)(next_random(sim) >> 11) * 0x1p-53;
+}
+
+double dt_sim_delay(struct dt_sim *sim, size_t from, size_t to, size_t len)
+{
+    const struct dt_sim_config *c = &sim->config;
+    bool near = sim->node_of[from] == sim->node_of[to];
+    double delay = near ? c->node_latency + (double)len * c->node_byte
+                        : c->net_latency + (double)len * c->net_byte;
+    delay *= 1 + c->jitter * chance(sim);
+    return !near && chance(sim) < c->lost ? delay + c->resend : delay;
+}
+
+void dt_sim_later(struct dt_sim *sim, double delay, struct sim_event event)
+{
+    event.time = sim->now + delay;
+    if (!sim_events_push(&sim->events, event))
+        sim->out_of_memory = true;
+}
+
 /* ---- failure ---- */
 
 static void drop(struct dt_tl_req **list)
@@ -41,8 +78,8 @@ static void drop(struct dt_tl_req **list)
     }
 }
 
-/* The end of a rank's transport; the others hear of it. missing: a rank + 1,
- * or 0. */
+/* The end of a rank's transport, of which the others are notified. by: the
+ * rank that gave up first; missing: the rank + 1 that it misses, or 0. */
 static void fail(struct sim_rank *me, size_t by, size_t missing)
 {
     struct dt_sim *sim = me->sim;
@@ -52,18 +89,18 @@ static void fail(struct sim_rank *me, size_t by, size_t missing)
     sim->failures++;
     if (missing)
         dt_error_set(&me->err, DT_ERR_PROC_FAILED,
-                     "rank %zu is gone, says rank %zu", missing - 1, by);
+                     "rank %zu is gone, as rank %zu reports", missing - 1, by);
     else
         dt_error_set(&me->err, DT_ERR_PROC_FAILED, "rank %zu has given up", by);
     drop(&me->posted);
     drop(&me->sends);
-    dt_sim_spoil(me);
+    dt_sim_overwrite_pieces(me);
     for (size_t r = 0; r < sim->config.size; r++)
         if (r != me->rank)
             dt_sim_later(sim, dt_sim_delay(sim, me->rank, r, 0),
                          (struct sim_event){.kind = SIM_REVOKE,
                                             .rank = r,
-                                            .index = by,
+                                            .by = by,
                                             .missing = missing});
 }
 
@@ -91,7 +128,7 @@ static void free_message(struct sim_message *message)
     free(message);
 }
 
-/* A receive and its message have met. */
+/* A message has arrived, and its receive is posted. */
 static void deliver(struct sim_rank *to, struct dt_tl_req *req,
                     struct sim_message *message)
 {
@@ -126,11 +163,10 @@ static void deliver(struct sim_rank *to, struct dt_tl_req *req,
 
 static bool is_same(uint64_t tag, uint64_t other)
 {
-    return !((tag ^ other) & ~DT_TAG_NOTE);
+    return !((tag ^ other) & ~DT_TAG_NOTICE);
 }
 
-/* Match what can be of one peer and tag: in the order of posting, and of
- * sending. */
+/* Match messages and receives of one peer and tag, each in order. */
 static void match(struct sim_rank *me, size_t peer, uint64_t tag)
 {
     while (!me->failed) {
@@ -238,14 +274,14 @@ static dt_result_t sim_check(struct dt_tl *tl, struct dt_error *err)
     for (size_t r = 0; r < sim->config.size && !me->failed; r++)
         if (sim->ranks[r].dead &&
             (on_list(me->posted, r) || on_list(me->sends, r) ||
-             dt_sim_board_needs(me, r)))
+             dt_sim_boards_need(me, r)))
             fail(me, me->rank, r + 1);
     if (me->failed && err)
         *err = me->err;
     return me->failed ? DT_ERR_PROC_FAILED : DT_SUCCESS;
 }
 
-/* Inside a node, word of a failure is there at once. */
+/* Inside a node, a failure is seen at once. */
 static bool sim_revoked(struct dt_tl *tl)
 {
     struct sim_rank *me = rank_of(tl);
@@ -273,9 +309,9 @@ void dt_sim_kill(struct dt_sim *sim, size_t rank)
     drop(&me->sends);
 }
 
-/* ---- time ---- */
+/* ---- events ---- */
 
-/* Does this event still mean anything to its rank? */
+/* An event happens to a rank; false: the rank is dead. */
 static bool happens(struct sim_rank *me, const struct sim_event *event)
 {
     struct sim_message *message = event->message;
@@ -293,10 +329,10 @@ static bool happens(struct sim_rank *me, const struct sim_event *event)
         break;
     case SIM_REVOKE:
         if (!me->dead)
-            fail(me, event->index, event->missing);
+            fail(me, event->by, event->missing);
         break;
-    case SIM_PASS:
-        dt_sim_heard_pass(me, event);
+    case SIM_RELEASE:
+        dt_sim_on_release(me, event);
         break;
     case SIM_WAKE:
         break;
@@ -306,8 +342,8 @@ static bool happens(struct sim_rank *me, const struct sim_event *event)
 
 size_t dt_sim_step(struct dt_sim *sim)
 {
-    while (sim->nheap) {
-        struct sim_event event = dt_sim_pop(sim);
+    while (sim->events.count) {
+        struct sim_event event = sim_events_pop(&sim->events);
         struct sim_rank *me = &sim->ranks[event.rank];
         if (!me->dead && me->busy > event.time) {
             dt_sim_later(sim, me->busy - sim->now, event);
@@ -339,34 +375,15 @@ uint64_t dt_sim_bytes(const struct dt_sim *sim, size_t rank)
 
 /* ---- life ---- */
 
-static dt_result_t sim_open(const struct dt_tl_config *config,
-                            struct dt_tl **tl, struct dt_error *err)
-{
-    (void)config;
-    (void)tl;
-    return dt_error_set(err, DT_ERR_UNSUPPORTED,
-                        "ranks of the simulator come from dt_sim_open");
-}
-
-static void sim_address(struct dt_tl *tl, const void **addr, size_t *len)
-{
-    *addr = &rank_of(tl)->rank;
-    *len = sizeof(rank_of(tl)->rank);
-}
-
-static dt_result_t sim_connect(struct dt_tl *tl, const struct dt_tl_peer *peers,
-                               struct dt_error *err)
-{
-    (void)tl;
-    (void)peers;
-    (void)err;
-    return DT_SUCCESS;
-}
-
-static void sim_close(struct dt_tl *tl)
-{
-    (void)tl; /* dt_sim_close does */
-}
+static const struct dt_tl_ops sim_ops = {
+    .name = "sim",
+    .isend = sim_isend,
+    .irecv = sim_irecv,
+    .progress = sim_progress,
+    .check = sim_check,
+    .revoked = sim_revoked,
+    .revoke = sim_revoke,
+};
 
 dt_result_t dt_sim_open(const struct dt_sim_config *config, struct dt_sim **out,
                         struct dt_error *err)
@@ -383,7 +400,7 @@ dt_result_t dt_sim_open(const struct dt_sim_config *config, struct dt_sim **out,
         goto close_sim;
     memcpy(sim->node_of, config->node_of, n * sizeof(*sim->node_of));
     for (size_t r = 0; r < n; r++)
-        sim->ranks[r] = (struct sim_rank){.tl = {&dt_tl_sim},
+        sim->ranks[r] = (struct sim_rank){.tl = {&sim_ops, &dt_sim_boards},
                                           .sim = sim,
                                           .rank = r,
                                           .coming_last = &sim->ranks[r].coming};
@@ -401,9 +418,9 @@ void dt_sim_close(struct dt_sim *sim)
 {
     if (!sim)
         return;
-    for (size_t i = 0; i < sim->nheap; i++)
-        if (sim->heap[i].kind == SIM_SENT)
-            free_message(sim->heap[i].message);
+    for (size_t i = 0; i < sim->events.count; i++)
+        if (sim->events.heap[i].kind == SIM_SENT)
+            free_message(sim->events.heap[i].message);
     for (size_t r = 0; sim->ranks && r < sim->config.size; r++) {
         for (struct sim_message *m; (m = sim->ranks[r].coming);) {
             sim->ranks[r].coming = m->next;
@@ -413,7 +430,7 @@ void dt_sim_close(struct dt_sim *sim)
     }
     free(sim->ranks);
     free(sim->node_of);
-    free(sim->heap);
+    free(sim->events.heap);
     free(sim);
 }
 
@@ -421,30 +438,3 @@ struct dt_tl *dt_sim_tl(struct dt_sim *sim, size_t rank)
 {
     return &sim->ranks[rank].tl;
 }
-
-const struct dt_tl_ops dt_tl_sim = {
-    .size = sizeof(struct dt_tl_ops),
-    .name = "sim",
-    .open = sim_open,
-    .address = sim_address,
-    .connect = sim_connect,
-    .takes_gpu = dt_tl_no_takes_gpu,
-    .isend = sim_isend,
-    .irecv = sim_irecv,
-    .progress = sim_progress,
-    .check = sim_check,
-    .revoked = sim_revoked,
-    .revoke = sim_revoke,
-    .nap = dt_tl_no_nap,
-    .board_open = dt_sim_board_open,
-    .board_close = dt_sim_board_close,
-    .post = dt_sim_post,
-    .peek = dt_sim_peek,
-    .pass = dt_sim_pass,
-    .passed = dt_sim_passed,
-    .mem_alloc = dt_tl_no_mem_alloc,
-    .mem_free = dt_tl_no_mem_free,
-    .mem_register = dt_tl_no_mem_register,
-    .mem_deregister = dt_tl_no_mem_deregister,
-    .close = sim_close,
-};

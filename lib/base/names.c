@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* names.c - the words for messages. */
-#include "coll/engine/names.h"
+/* names.c - the names of collectives, element types and reductions. */
+#include "base/names.h"
 
 static const char *const colls[] = {
     [DT_COLL_ALLREDUCE] = "allreduce",

@@ -10,11 +10,11 @@
  * and zeros are valid content, so nobody waits for anybody. Behind the inbox,
  * from dt_inbox_end on, the file holds the owner's boards and memory
  * (segment.h). */
-#ifndef DT_TL_INBOX_H
-#define DT_TL_INBOX_H
+#ifndef DT_TL_SHM_INBOX_H
+#define DT_TL_SHM_INBOX_H
 
 #include "base/error.h"
-#include "tl/ring.h"
+#include "tl/shm/ring.h"
 
 /* How to find an inbox; a fixed layout, in the byte order of the node. */
 struct dt_inbox_addr {
@@ -72,18 +72,19 @@ void dt_inbox_ring(const struct dt_inbox *box, size_t slot,
 uint64_t dt_inbox_notice(const struct dt_inbox *box);
 void dt_inbox_post_notice(const struct dt_inbox *box, uint64_t notice);
 
-/* Owner: sleep until woken, at most us microseconds. The first of several calls
- * only says that sleep is near, so that its caller can look around once more
- * before it closes its eyes. */
+/* The owner sleeps until it is woken, at most us microseconds. The first of
+ * several calls only announces the sleep and returns at once, so that its
+ * caller can poll once more before it sleeps. */
 void dt_inbox_sleep(const struct dt_inbox *box, unsigned us);
 
-/* The others, when they have brought something. Without a fence: a wake-up
- * can be lost when both do this at the same moment, so sleeps are short. */
-void dt_inbox_wake_sleeper(struct dt_inbox_page *page);
+/* Wake the owner, after something was sent to it. There is no fence: a wake-up
+ * may be lost when the owner falls asleep at the same moment, so sleeps are
+ * short. dt_inbox_wake_sleeper takes the word asleep of its page. */
+void dt_inbox_wake_sleeper(_Atomic uint32_t *asleep);
 static inline void dt_inbox_wake(struct dt_inbox_page *page)
 {
     if (atomic_load_explicit(&page->asleep, memory_order_relaxed))
-        dt_inbox_wake_sleeper(page);
+        dt_inbox_wake_sleeper(&page->asleep);
 }
 
 /* Unmap; a zeroed box is fine. */

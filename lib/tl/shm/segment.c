@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* segment.c - memory of one rank that the ranks of its node can map. */
-#include "tl/segment.h"
+#include "tl/shm/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -223,9 +223,10 @@ bool dt_segment_free(struct dt_segments *segments, void *ptr)
 
 /* ---- the others' side ---- */
 
-dt_result_t dt_view_open(int fd, struct dt_view_of **view, struct dt_error *err)
+dt_result_t dt_segment_view_open(int fd, struct dt_segment_view **view,
+                                 struct dt_error *err)
 {
-    struct dt_view_of *made = calloc(1, sizeof(*made));
+    struct dt_segment_view *made = calloc(1, sizeof(*made));
     if (!made)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
     made->fd = fd;
@@ -233,7 +234,7 @@ dt_result_t dt_view_open(int fd, struct dt_view_of **view, struct dt_error *err)
     return DT_SUCCESS;
 }
 
-void dt_view_close(struct dt_view_of *view)
+void dt_segment_view_close(struct dt_segment_view *view)
 {
     if (!view)
         return;
@@ -245,7 +246,7 @@ void dt_view_close(struct dt_view_of *view)
 }
 
 /* Is it in the file? That cannot be shrunk, so what is stays. */
-static bool within(struct dt_view_of *view, uint64_t offset, size_t len)
+static bool within(struct dt_segment_view *view, uint64_t offset, size_t len)
 {
     struct stat st;
     if (offset >= FILE_MAX || len > DT_WINDOW_OVERLAP || fstat(view->fd, &st))
@@ -257,7 +258,8 @@ static bool within(struct dt_view_of *view, uint64_t offset, size_t len)
     return offset <= size && len <= size - offset;
 }
 
-char *dt_view_map(struct dt_view_of *view, uint64_t offset, size_t len)
+char *dt_segment_view_map(struct dt_segment_view *view, uint64_t offset,
+                          size_t len)
 {
     if (!within(view, offset, len)) {
         errno = EFAULT;

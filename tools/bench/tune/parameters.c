@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* tune.c - the parameters of this machine. */
-#include "tune/tune.h"
+/* parameters.c - measure the tuning parameters of this machine. */
+#include "tune/parameters.h"
 
 #include <time.h>
 
@@ -10,19 +10,13 @@
 #include "pairwise/pairwise.h"
 #include "tune/ways.h"
 
-/* What is copied and added: out of the first caches, as shared memory is. */
+/* The buffer that is copied and added is larger than the first-level caches, as
+ * boards in shared memory are. */
 enum { BYTES = STREAM_BYTES, TIMES = 200, BATCHES = 5 };
-
-/* Seconds, and seconds per byte; 0: not measured. */
-struct parameters {
-    double node_latency, node_byte, fold_byte;
-    double net_latency, net_byte;
-    double task;
-};
 
 /* ---- measuring ---- */
 
-/* us for adding BYTES of floats to others, all ranks at once. */
+/* us for adding BYTES of floats, all ranks at the same time. */
 static dt_result_t time_fold(const struct bench *bench, double *us,
                              struct dt_error *err)
 {
@@ -45,7 +39,7 @@ static dt_result_t time_fold(const struct bench *bench, double *us,
     return rc == DT_SUCCESS ? job_max(bench->job, us, 1, err) : rc;
 }
 
-/* us for an operation that has nobody to wait for. */
+/* us for a collective of one rank, which waits for nobody. */
 static dt_result_t time_task(const struct job *job, double *us,
                              struct dt_error *err)
 {
@@ -71,8 +65,8 @@ static dt_result_t time_task(const struct job *job, double *us,
     return rc == DT_SUCCESS ? job_max(job, us, 1, err) : rc;
 }
 
-/* GB/s from one rank of a node to another, while all pairs do it; 0: there is
- * none with two ranks. */
+/* GB/s from one rank of a node to another, all pairs at the same time; 0: no
+ * node has two ranks. */
 static dt_result_t rate_in_node(const struct bench *bench, double *rate,
                                 struct dt_error *err)
 {
@@ -90,7 +84,7 @@ static dt_result_t rate_in_node(const struct bench *bench, double *rate,
     return rc;
 }
 
-static dt_result_t measure(const struct bench *bench, struct parameters *p,
+static dt_result_t measure(const struct bench *bench, struct dt_tune *tune,
                            struct dt_error *err)
 {
     struct limit limit;
@@ -104,26 +98,20 @@ static dt_result_t measure(const struct bench *bench, struct parameters *p,
         rc = time_task(bench->job, &task, err);
     if (rc != DT_SUCCESS)
         return rc;
-    *p = (struct parameters){.node_latency = limit.core_us * 1e-6,
-                             .net_latency = limit.link_us * 1e-6,
-                             .fold_byte = fold * 1e-6 / BYTES,
-                             .task = task * 1e-6};
+    tune->node_latency = limit.core_us * 1e-6;
+    tune->net_latency = limit.link_us * 1e-6;
+    tune->fold_byte = fold * 1e-6 / BYTES;
+    tune->task = task * 1e-6;
     if (rate > 0)
-        p->node_byte = 1e-9 / rate;
+        tune->node_byte = 1e-9 / rate;
     if (limit.link > 0)
-        p->net_byte = 1e-9 / limit.link;
+        tune->net_byte = 1e-9 / limit.link;
     return DT_SUCCESS;
 }
 
 /* ---- the file ---- */
 
-static void put(FILE *file, const char *name, double value)
-{
-    if (value > 0)
-        fprintf(file, "%s = %.6g\n", name, value);
-}
-
-static void print(FILE *file, const struct job *job, const struct parameters *p)
+static void print_heading(FILE *file, const struct job *job)
 {
     char day[32] = "";
     time_t now = time(NULL);
@@ -135,16 +123,10 @@ static void print(FILE *file, const struct job *job, const struct parameters *p)
             "# seconds, and seconds per byte\n",
             PACKAGE_VERSION, day, job->size, job->size == 1 ? "" : "s",
             job->nodes, job->nodes == 1 ? "" : "s", job_node_name(job, 0));
-    put(file, "node_latency", p->node_latency);
-    put(file, "node_byte", p->node_byte);
-    put(file, "fold_byte", p->fold_byte);
-    put(file, "net_latency", p->net_latency);
-    put(file, "net_byte", p->net_byte);
-    put(file, "task", p->task);
 }
 
 static dt_result_t measure_host(const struct options *options,
-                                const struct job *job, struct parameters *p,
+                                const struct job *job, struct dt_tune *tune,
                                 struct dt_error *err)
 {
     struct options own = *options;
@@ -155,7 +137,7 @@ static dt_result_t measure_host(const struct options *options,
     dt_result_t rc = bench_make(&bench, &own, job, err);
     if (rc != DT_SUCCESS)
         return rc;
-    rc = measure(&bench, p, err);
+    rc = measure(&bench, tune, err);
     bench_clear(&bench);
     return rc;
 }
@@ -163,20 +145,22 @@ static dt_result_t measure_host(const struct options *options,
 dt_result_t tune_run(const struct options *options, const struct job *job,
                      struct dt_error *err)
 {
-    struct parameters parameters = {0};
+    struct dt_tune tune;
     struct ways *ways = NULL;
     struct output file;
+    dt_tune_clear(&tune);
     dt_result_t rc = output_open(&file, options->tune, job, err);
     if (rc == DT_SUCCESS)
-        rc = measure_host(options, job, &parameters, err);
+        rc = measure_host(options, job, &tune, err);
     if (rc == DT_SUCCESS && options->memory == MEMORY_CUDA)
         rc = ways_measure(options, job, &ways, err);
     if (rc == DT_SUCCESS)
         rc = output_begin(&file, err);
     if (rc == DT_SUCCESS && file.file) {
-        print(file.file, job, &parameters);
+        print_heading(file.file, job);
         if (ways)
-            ways_print(file.file, ways);
+            ways_report(file.file, ways, &tune);
+        rc = dt_tune_write(file.file, &tune, err);
     }
     ways_free(ways);
     return output_close(&file, rc, err);

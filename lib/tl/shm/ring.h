@@ -8,8 +8,8 @@
  * memory and looks at the other's only when it has run out. What the other
  * end wrote is checked: nonsense sets corrupt, and the ring then looks full to
  * its writer and empty to its reader. */
-#ifndef DT_TL_RING_H
-#define DT_TL_RING_H
+#ifndef DT_TL_SHM_RING_H
+#define DT_TL_SHM_RING_H
 
 #include <stdalign.h>
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* inbox.c - the shared memory in which a rank receives from its node's ranks.
  */
-#include "tl/inbox.h"
+#include "tl/shm/inbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -252,10 +252,10 @@ void dt_inbox_sleep(const struct dt_inbox *box, unsigned us)
     atomic_store_explicit(asleep, 0, memory_order_relaxed);
 }
 
-void dt_inbox_wake_sleeper(struct dt_inbox_page *page)
+void dt_inbox_wake_sleeper(_Atomic uint32_t *asleep)
 {
-    if (atomic_exchange_explicit(&page->asleep, 0, memory_order_relaxed))
-        syscall(SYS_futex, &page->asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
+    if (atomic_exchange_explicit(asleep, 0, memory_order_relaxed))
+        syscall(SYS_futex, asleep, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 void dt_inbox_unmap(struct dt_inbox *box)

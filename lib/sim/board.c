@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* sim_board.c - boards in virtual time: what is posted, and how far a rank has
- * passed, is seen by each of the others after a delay of its own. */
+/* board.c - boards in virtual time: each of the others sees what a rank has
+ * posted and released after a delay of its own. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "tl/sim_event.h"
+#include "sim/state.h"
 
 /* What a rank has posted in a round. */
 struct sim_piece {
@@ -14,7 +14,7 @@ struct sim_piece {
     const char *data;
     char *copy; /* NULL: data is in the memory of the rank */
     size_t len;
-    bool note;
+    bool notice;
 };
 
 struct sim_board {
@@ -25,10 +25,10 @@ struct sim_board {
     size_t *ranks;
     struct sim_piece *pieces; /* by round modulo rounds_room */
     double *seen;             /* per piece and rank: when that one sees it */
-    uint64_t *through;        /* per rank: how far it has passed, as known */
-    /* per rank: what we looked for last and did not find, 0: nothing */
-    uint64_t *piece; /* a round + 1 */
-    uint64_t *pass;  /* that it is through with all below it */
+    uint64_t *released;       /* per rank: how far, as seen here */
+    /* per rank: what this one waits for; 0: nothing */
+    uint64_t *piece;   /* a round + 1 */
+    uint64_t *release; /* of all rounds below */
 };
 
 static struct sim_board *board_of(struct dt_board *board)
@@ -43,36 +43,37 @@ static void free_board(struct sim_board *b)
     free(b->ranks);
     free(b->pieces);
     free(b->seen);
-    free(b->through);
+    free(b->released);
     free(b->piece);
-    free(b->pass);
+    free(b->release);
     free(b);
 }
 
-dt_result_t dt_sim_board_open(struct dt_tl *tl,
-                              const struct dt_board_config *config,
-                              struct dt_board **out, struct dt_error *err)
+static dt_result_t sim_board_open(struct dt_tl *tl,
+                                  const struct dt_board_config *config,
+                                  struct dt_board **out, struct dt_error *err)
 {
     struct sim_rank *me = (struct sim_rank *)tl;
     uint64_t room = me->sim->config.rounds_room;
     struct sim_board *b = calloc(1, sizeof(*b));
     if (!b)
         goto no_memory;
-    b->board = (struct dt_board){.tl = tl,
+    b->board = (struct dt_board){.ops = &dt_sim_boards,
+                                 .tl = tl,
                                  .size = config->size,
                                  .index = config->index,
-                                 .piece_max = dt_piece_max(config->size),
+                                 .piece_max = dt_board_piece_max(config->size),
                                  .rounds_room = room};
     b->owner = me;
     b->serial = config->serial;
     b->ranks = calloc(config->size, sizeof(*b->ranks));
     b->pieces = calloc(room, sizeof(*b->pieces));
     b->seen = calloc(room * config->size, sizeof(*b->seen));
-    b->through = calloc(config->size, sizeof(*b->through));
+    b->released = calloc(config->size, sizeof(*b->released));
     b->piece = calloc(config->size, sizeof(*b->piece));
-    b->pass = calloc(config->size, sizeof(*b->pass));
-    if (!b->ranks || !b->pieces || !b->seen || !b->through || !b->piece ||
-        !b->pass)
+    b->release = calloc(config->size, sizeof(*b->release));
+    if (!b->ranks || !b->pieces || !b->seen || !b->released || !b->piece ||
+        !b->release)
         goto free_board;
     memcpy(b->ranks, config->ranks, config->size * sizeof(*b->ranks));
     b->next = me->boards;
@@ -86,7 +87,7 @@ no_memory:
     return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for a board");
 }
 
-void dt_sim_board_close(struct dt_board *board)
+static void sim_board_close(struct dt_board *board)
 {
     if (!board)
         return;
@@ -97,7 +98,7 @@ void dt_sim_board_close(struct dt_board *board)
     free_board(b);
 }
 
-void dt_sim_spoil(struct sim_rank *rank)
+void dt_sim_overwrite_pieces(struct sim_rank *rank)
 {
     for (struct sim_board *b = rank->boards; b; b = b->next)
         for (uint64_t i = 0; i < b->board.rounds_room; i++) {
@@ -114,7 +115,7 @@ void dt_sim_spoil(struct sim_rank *rank)
 void dt_sim_close_boards(struct sim_rank *rank)
 {
     while (rank->boards)
-        dt_sim_board_close(&rank->boards->board);
+        sim_board_close(&rank->boards->board);
 }
 
 /* The board of the same communicator at another of its ranks, if it has opened
@@ -127,27 +128,27 @@ static struct sim_board *other(const struct sim_board *b, size_t index)
     return o;
 }
 
-/* Has everybody passed all rounds below this one? */
-static bool all_through(struct sim_board *b, uint64_t round)
+/* Have all ranks released all rounds below this one? */
+static bool all_released(struct sim_board *b, uint64_t round)
 {
     bool all = true;
     for (size_t i = 0; i < b->board.size; i++) {
-        if (b->through[i] >= round)
+        if (b->released[i] >= round)
             continue;
-        b->pass[i] = round;
+        b->release[i] = round;
         all = false;
     }
     return all;
 }
 
-bool dt_sim_post(struct dt_board *board, uint64_t round,
-                 const struct dt_piece *piece, bool *in_place)
+static bool sim_post(struct dt_board *board, uint64_t round,
+                     const struct dt_board_piece *piece, bool *in_place)
 {
     struct sim_board *b = board_of(board);
     struct dt_sim *sim = b->owner->sim;
     uint64_t room = board->rounds_room;
     if (b->owner->failed ||
-        (round >= room && !all_through(b, round - room + 1)))
+        (round >= room && !all_released(b, round - room + 1)))
         return false;
     struct sim_piece *p = &b->pieces[round % room];
     free(p->copy);
@@ -155,7 +156,7 @@ bool dt_sim_post(struct dt_board *board, uint64_t round,
                             .round = round,
                             .data = piece->data,
                             .len = piece->len,
-                            .note = piece->note};
+                            .notice = piece->notice};
     *in_place = dt_sim_random(sim, 2);
     if (!*in_place && piece->len) {
         p->data = p->copy = malloc(piece->len);
@@ -179,9 +180,10 @@ bool dt_sim_post(struct dt_board *board, uint64_t round,
     return true;
 }
 
-/* What a rank shows in a round; NULL: nothing that we see. */
-static const struct sim_piece *look(const struct sim_board *b, size_t index,
-                                    uint64_t round)
+/* What a rank has posted in a round, or in a later one that uses its place;
+ * NULL: nothing that this rank sees. */
+static const struct sim_piece *find_piece(const struct sim_board *b,
+                                          size_t index, uint64_t round)
 {
     const struct sim_board *o = other(b, index);
     size_t size = b->board.size;
@@ -194,59 +196,68 @@ static const struct sim_piece *look(const struct sim_board *b, size_t index,
     return &o->pieces[slot];
 }
 
-bool dt_sim_peek(struct dt_board *board, size_t index, uint64_t round,
-                 struct dt_view *view)
+static bool sim_read(struct dt_board *board, size_t index, uint64_t round,
+                     struct dt_board_view *view)
 {
     struct sim_board *b = board_of(board);
     const struct sim_piece *piece =
-        b->owner->failed ? NULL : look(b, index, round);
+        b->owner->failed ? NULL : find_piece(b, index, round);
     if (!piece || piece->round != round) {
         b->piece[index] = round + 1;
         return false;
     }
-    *view = (struct dt_view){piece->data, piece->len, piece->note};
+    *view = (struct dt_board_view){piece->data, piece->len, piece->notice};
     return true;
 }
 
-void dt_sim_pass(struct dt_board *board, uint64_t round)
+static void sim_release(struct dt_board *board, uint64_t round)
 {
     struct sim_board *b = board_of(board);
     struct dt_sim *sim = b->owner->sim;
-    if (b->owner->failed || b->through[board->index] >= round)
+    if (b->owner->failed || b->released[board->index] >= round)
         return;
-    b->through[board->index] = round;
+    b->released[board->index] = round;
     for (size_t i = 0; i < board->size; i++)
         if (i != board->index)
             dt_sim_later(sim, dt_sim_delay(sim, b->owner->rank, b->ranks[i], 0),
-                         (struct sim_event){.kind = SIM_PASS,
+                         (struct sim_event){.kind = SIM_RELEASE,
                                             .rank = b->ranks[i],
                                             .serial = b->serial,
                                             .index = board->index,
                                             .round = round});
 }
 
-void dt_sim_heard_pass(struct sim_rank *to, const struct sim_event *event)
+void dt_sim_on_release(struct sim_rank *to, const struct sim_event *event)
 {
     struct sim_board *b = to->boards;
     while (b && b->serial != event->serial)
         b = b->next;
-    if (b && b->through[event->index] < event->round)
-        b->through[event->index] = event->round;
+    if (b && b->released[event->index] < event->round)
+        b->released[event->index] = event->round;
 }
 
-bool dt_sim_passed(struct dt_board *board, uint64_t round)
+static bool sim_released(struct dt_board *board, uint64_t round)
 {
     return !board_of(board)->owner->failed &&
-           all_through(board_of(board), round);
+           all_released(board_of(board), round);
 }
 
-bool dt_sim_board_needs(const struct sim_rank *rank, size_t peer)
+bool dt_sim_boards_need(const struct sim_rank *rank, size_t peer)
 {
     for (const struct sim_board *b = rank->boards; b; b = b->next)
         for (size_t i = 0; i < b->board.size; i++)
             if (b->ranks[i] == peer && peer != rank->rank &&
-                ((b->piece[i] && !look(b, i, b->piece[i] - 1)) ||
-                 b->through[i] < b->pass[i]))
+                ((b->piece[i] && !find_piece(b, i, b->piece[i] - 1)) ||
+                 b->released[i] < b->release[i]))
                 return true;
     return false;
 }
+
+const struct dt_board_ops dt_sim_boards = {
+    .open = sim_board_open,
+    .close = sim_board_close,
+    .post = sim_post,
+    .read = sim_read,
+    .release = sim_release,
+    .released = sim_released,
+};
