@@ -347,9 +347,3 @@ dt_result_t dt_ibarrier(dt_comm_t comm, dt_stream_t stream,
     struct dt_call call = make_barrier(comm, stream);
     return dt_call_start(&call, request);
 }
-
-dt_result_t dt_call_barrier(struct dt_comm *comm, struct dt_error *err)
-{
-    struct dt_call call = make_barrier(comm, DT_STREAM_NONE);
-    return dt_comm_run(comm, &call.shape, call.sendbuf, call.recvbuf, err);
-}
