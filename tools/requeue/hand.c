@@ -141,6 +141,7 @@ static int tell(const struct by_hand *hand, const struct job *job)
                                 "--immediate=20",
                                 "--input=none",
                                 "--dt-gpus=none",
+                                "--dt-pmix=none",
                                 "--dt-requeue=none",
                                 "--dt-ckpt=none",
                                 "--dt-notice-signal=none",
