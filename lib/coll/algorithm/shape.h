@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* shape.h - what a collective is, but for its buffers. */
-#ifndef DT_COLL_ENGINE_SHAPE_H
-#define DT_COLL_ENGINE_SHAPE_H
+#ifndef DT_COLL_ALGORITHM_SHAPE_H
+#define DT_COLL_ALGORITHM_SHAPE_H
 
 #include "base/names.h"
 
@@ -21,5 +21,11 @@ struct dt_shape {
      * alone, on the side that has blocks; request.c. */
     const size_t *sendcounts, *senddispls, *recvcounts, *recvdispls;
 };
+
+/* Is it a message between two ranks? */
+static inline bool dt_shape_is_message(const struct dt_shape *shape)
+{
+    return shape->coll == DT_COLL_SEND || shape->coll == DT_COLL_RECV;
+}
 
 #endif

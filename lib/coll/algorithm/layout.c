@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* layout.c - subgroups, derived by every rank alike. */
-#include "coll/engine/layout.h"
+#include "coll/algorithm/layout.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 /* layout.h - where the ranks of a communicator are, and the subgroups that
  * follow from it; the same on all of them. Ranks are those of the
  * communicator, nodes are numbered by their lowest rank. */
-#ifndef DT_COLL_ENGINE_LAYOUT_H
-#define DT_COLL_ENGINE_LAYOUT_H
+#ifndef DT_COLL_ALGORITHM_LAYOUT_H
+#define DT_COLL_ALGORITHM_LAYOUT_H
 
 #include "base/error.h"
 

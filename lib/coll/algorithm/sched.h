@@ -16,8 +16,8 @@
  * (dt_board's rounds_room). What was posted must not be changed by a later task
  * unless all have read it by then, which follows from what they sent or posted
  * since; after the schedule's end the engine waits for it. */
-#ifndef DT_COLL_ENGINE_SCHED_H
-#define DT_COLL_ENGINE_SCHED_H
+#ifndef DT_COLL_ALGORITHM_SCHED_H
+#define DT_COLL_ALGORITHM_SCHED_H
 
 #include "base/error.h"
 

@@ -5,7 +5,7 @@
  * barrier may close the board, which those who are still in it read. */
 #include "base/env.h"
 #include "coll/engine/backoff.h"
-#include "coll/api/call.h"
+#include "coll/engine/comm.h"
 
 static void give_up(struct dt_world *world)
 {
@@ -53,9 +53,20 @@ static dt_result_t settle(struct dt_comm *comm, struct dt_error *err)
     return DT_SUCCESS;
 }
 
-dt_result_t dt_call_leave(struct dt_comm *comm, struct dt_error *err)
+dt_result_t dt_comm_barrier(struct dt_comm *comm, struct dt_error *err)
 {
-    dt_result_t rc = dt_call_barrier(comm, err);
+    const struct dt_shape shape = {.coll = DT_COLL_ALLREDUCE,
+                                   .dtype = DT_DTYPE_I32,
+                                   .op = DT_OP_SUM,
+                                   .count = 1,
+                                   .prescale = 1,
+                                   .postscale = 1};
+    return dt_comm_run(comm, &shape, &comm->token[0], &comm->token[1], err);
+}
+
+dt_result_t dt_comm_leave(struct dt_comm *comm, struct dt_error *err)
+{
+    dt_result_t rc = dt_comm_barrier(comm, err);
     if (rc != DT_SUCCESS)
         return rc;
     dt_world_lock(comm->world);

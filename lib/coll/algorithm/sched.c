@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* sched.c - building schedules. */
-#include "coll/engine/sched.h"
+#include "coll/algorithm/sched.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,30 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* split.c - the public life of communicators.
+/* split.c - splitting a communicator, by two allgathers on the old one.
  *
- * A split is two allgathers on the old communicator:
- *
- *   1. what I want, and which ids are free here --> every rank finds its
- *      group, and an id and a serial for it
- *   2. could I open it so? --> yes, all could: done
- *                          --> a split in another thread was faster on some
- *                              rank: close again, and try other numbers
- *                          --> else somebody's error, which all of its group
- *                              report */
+ *   1. Each rank gives its color and key, and the ids that are free on it.
+ *      Every rank then knows the members of its new communicator, and derives
+ *      an id and a serial number for it.
+ *   2. Each rank tells whether it could open its new communicator.
+ *        All could: done.
+ *        On some rank another thread took the id first: all ranks close what
+ *        they opened, and try other numbers.
+ *        Else a rank failed, and all members report its error. */
+#include "coll/engine/split.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/api.h"
-#include "coll/api/call.h"
-#include "coll/api/check.h"
-#include "gpu/coll/coll.h"
+#include "coll/engine/comm.h"
 
-/* Other threads would have to be very unlucky for very long. */
+/* More than splits of other threads can spoil unless all goes wrong. */
 #define TRIES 1000
 
 #define MASK (DT_COMMS / 64)
 
-/* 1 and 2 of a rank. */
+/* What a rank contributes in the first allgather, and in the second. */
 struct wish {
     int64_t color, key;
     uint64_t serial; /* the highest one known here */
@@ -56,7 +54,7 @@ static dt_result_t no_memory(struct dt_error *err)
                         "dt_comm_split: no memory for a communicator");
 }
 
-/* The same bytes of each rank of comm to all. */
+/* An allgather of some bytes of each rank. */
 static dt_result_t gather(struct dt_comm *comm, const void *mine, void *all,
                           size_t bytes, struct dt_error *err)
 {
@@ -89,7 +87,7 @@ static int by_key(const void *a, const void *b)
     return x->rank < y->rank ? -1 : 1;
 }
 
-/* Those of my color, in order. */
+/* The ranks of the same color, by key and rank. */
 static void find_members(struct split *split)
 {
     split->nmembers = 0;
@@ -102,9 +100,9 @@ static void find_members(struct split *split)
         split->ranks[i] = split->comm->members[split->members[i].rank];
 }
 
-/* An id that is free on all members, and a serial above all. Splits of two
- * communicators at once most likely choose differently, and again so in each
- * try. False: there is no such id. */
+/* An id that is free on all members, and a serial number above all of theirs.
+ * Splits of two communicators at the same time most likely choose different
+ * ids, and different ones in each try. False: there is no such id. */
 static bool choose(struct split *split, unsigned try)
 {
     uint64_t common[MASK];
@@ -129,7 +127,8 @@ static bool choose(struct split *split, unsigned try)
     return true;
 }
 
-/* The worst of those that concern me: any rank's TAKEN makes all try again. */
+/* The worst outcome that concerns this rank: TAKEN on any rank makes all try
+ * again, REFUSED counts among the members. */
 static int32_t judge(const struct split *split, size_t *who)
 {
     for (size_t r = 0; r < split->comm->size; r++)
@@ -219,88 +218,16 @@ static dt_result_t run(struct split *split, struct dt_comm **newcomm,
     return rc;
 }
 
+dt_result_t dt_split(struct dt_comm *comm, int color, int key,
+                     struct dt_comm **newcomm, struct dt_error *err)
+{
+    struct split split = {.comm = comm, .color = color, .key = key};
+    *newcomm = NULL;
+    return run(&split, newcomm, err);
+}
+
 dt_result_t dt_comm_twin(struct dt_comm *comm, struct dt_comm **twin,
                          struct dt_error *err)
 {
-    struct split split = {.comm = comm, .key = (int)comm->rank};
-    return run(&split, twin, err);
-}
-
-/* What both have in common with collectives. */
-static dt_result_t check(enum dt_call_kind kind, dt_comm_t comm,
-                         struct dt_error *err)
-{
-    const struct dt_call call = {.kind = kind, .comm = comm};
-    if (!comm)
-        return dt_error_set(err, DT_ERR_NOT_INITIALIZED,
-                            "%s: no communicator: call it between dt_init and "
-                            "dt_finalize",
-                            dt_call_name(kind));
-    dt_result_t rc = dt_call_no_group(kind, err);
-    if (rc == DT_SUCCESS && comm->world->check)
-        rc = dt_check(&call, err);
-    return rc;
-}
-
-dt_result_t dt_comm_split(dt_comm_t comm, int color, int key,
-                          dt_comm_t *newcomm)
-{
-    struct dt_error err = {""};
-    struct split split = {.comm = comm, .color = color, .key = key};
-    struct dt_comm *made = NULL;
-    dt_result_t rc = DT_SUCCESS;
-    if (color < 0 && color != DT_COLOR_NONE)
-        rc = dt_error_set(&err, DT_ERR_INVALID_ARG,
-                          "dt_comm_split: color %d: expected 0 or more, or "
-                          "DT_COLOR_NONE",
-                          color);
-    else if (!newcomm)
-        rc = dt_error_set(&err, DT_ERR_INVALID_ARG,
-                          "dt_comm_split: newcomm is NULL");
-    if (rc == DT_SUCCESS)
-        rc = check(DT_CALL_SPLIT, comm, &err);
-    if (rc == DT_SUCCESS)
-        rc = run(&split, &made, &err);
-    if (rc == DT_SUCCESS)
-        *newcomm = made;
-    return dt_api_return(rc, &err);
-}
-
-dt_result_t dt_comm_destroy(dt_comm_t comm)
-{
-    struct dt_error err = {""}, late;
-    if (!comm)
-        return DT_SUCCESS;
-    if (comm->id == DT_COMM_WORLD)
-        return dt_api_return(
-            dt_error_set(&err, DT_ERR_INVALID_ARG,
-                         "dt_comm_destroy: the world goes with dt_finalize"),
-            &err);
-    dt_result_t rc = check(DT_CALL_DESTROY, comm, &err);
-    if (rc != DT_SUCCESS && dt_comm_failure(comm, NULL) == DT_SUCCESS)
-        return dt_api_return(rc, &err); /* it works on */
-    while (comm->active) {
-        dt_result_t ended = dt_comm_wait(comm, comm->active, &late);
-        if (rc == DT_SUCCESS && ended != DT_SUCCESS) {
-            rc = ended;
-            err = late;
-        }
-    }
-    if (rc == DT_SUCCESS)
-        rc = dt_gpu_leave(comm, &err);
-    if (rc == DT_SUCCESS)
-        rc = dt_call_leave(comm, &err);
-    dt_gpu_close(comm);
-    dt_comm_close(comm);
-    return dt_api_return(rc, &err);
-}
-
-int dt_comm_rank(dt_comm_t comm)
-{
-    return comm ? (int)comm->rank : DT_ERR_NOT_INITIALIZED;
-}
-
-int dt_comm_size(dt_comm_t comm)
-{
-    return comm ? (int)comm->size : DT_ERR_NOT_INITIALIZED;
+    return dt_split(comm, 0, (int)comm->rank, twin, err);
 }
