@@ -417,7 +417,6 @@ static dt_result_t ucx_connect(struct dt_tl *tl, const struct dt_tl_peer *cards,
 }
 
 const struct dt_tl_ops dt_tl_ucx = {
-    .size = sizeof(struct dt_tl_ops),
     .name = "ucx",
     .open = ucx_open,
     .address = ucx_address,
@@ -429,15 +428,6 @@ const struct dt_tl_ops dt_tl_ucx = {
     .check = ucx_check,
     .revoked = ucx_revoked,
     .revoke = ucx_revoke,
-    .nap = dt_tl_no_nap,
-    .board_open = dt_tl_no_board_open,
-    .board_close = dt_tl_no_board_close,
-    .post = dt_tl_no_post,
-    .peek = dt_tl_no_peek,
-    .pass = dt_tl_no_pass,
-    .passed = dt_tl_no_passed,
-    .mem_alloc = dt_tl_no_mem_alloc,
-    .mem_free = dt_tl_no_mem_free,
     .mem_register = dt_ucx_mem_register,
     .mem_deregister = dt_ucx_mem_deregister,
     .close = ucx_close,

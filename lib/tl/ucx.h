@@ -26,7 +26,7 @@
 #define DT_UCX_TICKET   ((uint64_t)1 << 62)
 #define DT_UCX_DONE     (DT_UCX_TICKET | DT_UCX_HEAD)
 #define DT_UCX_TAG_MASK (DT_UCX_RANK_MASK | DT_UCX_DONE)
-#define DT_UCX_MATCH    (~(DT_TAG_NOTE | DT_UCX_HEAD))
+#define DT_UCX_MATCH    (~(DT_TAG_NOTICE | DT_UCX_HEAD))
 
 /* Messages of so many bytes are put, where they can be. */
 #define DT_UCX_LONG ((size_t)64 << 10)

@@ -263,7 +263,7 @@ void dt_ucx_put_send(struct dt_ucx *ucx, struct dt_tl_req *req)
     put->head = req->len;
     start(put, put_bytes);
     say(put, req->tag | DT_UCX_HEAD, &put->head, sizeof(put->head));
-    hear(put, (req->tag & ~DT_TAG_NOTE) | DT_UCX_TICKET, &put->ticket,
+    hear(put, (req->tag & ~DT_TAG_NOTICE) | DT_UCX_TICKET, &put->ticket,
          sizeof(put->ticket));
     over(put, UCS_OK);
 }
@@ -283,7 +283,7 @@ void dt_ucx_put_recv(struct dt_ucx *ucx, struct dt_tl_req *req)
     hear(put, ticket->number | DT_UCX_DONE, keyed ? NULL : req->buf,
          keyed ? 0 : req->len);
     hear_head(put);
-    say(put, (req->tag & ~DT_TAG_NOTE) | DT_UCX_TICKET, ticket,
+    say(put, (req->tag & ~DT_TAG_NOTICE) | DT_UCX_TICKET, ticket,
         offsetof(struct ticket, key.rkey) + ticket->key.len);
     over(put, UCS_OK);
 }

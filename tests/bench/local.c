@@ -82,10 +82,11 @@ static void join(struct rank *r)
     static const size_t ranks[RANKS] = {0, 1};
     const struct dt_board_config board = {
         .serial = 1, .ranks = ranks, .size = RANKS, .index = r->me};
-    need(dt_tl_shm.board_open(r->tl, &board, &r->board, &err) == DT_SUCCESS,
+    need(r->tl->boards->open(r->tl, &board, &r->board, &err) == DT_SUCCESS,
          "board");
     void *shared;
-    need(dt_tl_shm.mem_alloc(r->tl, 2 * LARGEST, &shared, &err) == DT_SUCCESS,
+    need(r->tl->boards->mem_alloc(r->tl, 2 * LARGEST, &shared, &err) ==
+             DT_SUCCESS,
          "memory");
     r->shared = shared;
     r->plain = mmap(NULL, 2 * LARGEST, PROT_READ | PROT_WRITE,
@@ -118,8 +119,9 @@ static void allreduce(struct rank *r, const struct dt_shape *shape,
     while (!local.done) {
         if (!dt_local_progress(&local) && ++idle % 4096 == 0)
             sched_yield();
-        if (local.passed > passed)
-            dt_board_pass(r->board, r->round + (passed = local.passed));
+        if (local.released > passed)
+            r->board->ops->release(r->board,
+                                   r->round + (passed = local.released));
     }
     r->round += dt_local_rounds(r->board, shape);
 }
@@ -270,7 +272,7 @@ static void run_rank(struct meeting *meeting, size_t me, size_t smallest,
     for (size_t len = smallest; len <= largest; len *= 4)
         measure(&r, len);
     barrier(&r);
-    dt_tl_shm.board_close(r.board);
+    r.board->ops->close(r.board);
     dt_tl_shm.close(r.tl);
 }
 

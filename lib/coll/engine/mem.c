@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tl/board.h"
+
 /* Where a piece comes from. */
 enum source {
     SHARED,  /* the node's transport */
@@ -66,12 +68,10 @@ static dt_result_t fill(struct dt_world *world, struct dt_memory *piece,
                         struct dt_error *err)
 {
     struct dt_tl *tl = dt_world_node_tl(world);
-    dt_result_t rc = DT_ERR_UNSUPPORTED;
     void *ptr;
-    if (tl)
-        rc = tl->ops->mem_alloc(tl, piece->size, &ptr, err);
-    if (rc == DT_ERR_UNSUPPORTED)
+    if (!tl || !tl->boards->mem_alloc)
         return map_private(piece, err);
+    dt_result_t rc = tl->boards->mem_alloc(tl, piece->size, &ptr, err);
     if (rc != DT_SUCCESS)
         return rc;
     piece->source = SHARED;
@@ -110,7 +110,7 @@ static dt_result_t give_back(struct dt_world *world,
 {
     struct dt_tl *tl = dt_world_node_tl(world);
     if (piece->source == SHARED)
-        return tl->ops->mem_free(tl, piece->ptr, err);
+        return tl->boards->mem_free(tl, piece->ptr, err);
     munmap(piece->ptr, piece->size);
     return DT_SUCCESS;
 }
@@ -149,7 +149,7 @@ static dt_result_t pin(struct dt_world *world, struct dt_memory *piece,
     for (size_t i = 0; i < DT_CARD_TLS; i++) {
         struct dt_tl *tl = world->tl[i];
         dt_result_t rc = DT_SUCCESS;
-        if (tl)
+        if (tl && tl->ops->mem_register)
             rc = tl->ops->mem_register(tl, piece->ptr, piece->size,
                                        &piece->handles[i], err);
         if (rc != DT_SUCCESS) {

@@ -17,7 +17,7 @@
  *
  * UCX is called with the context of one GPU current: a process that uses
  * several at once needs a UCX that finds each buffer's by itself. */
-#include "coll/algorithm/cut.h"
+#include "coll/algorithm/algorithm.h"
 #include "gpu/coll/comm.h"
 
 /* A bcast of so many bytes is cut into rows. */
@@ -31,7 +31,7 @@ bool dt_gpu_direct_to(const struct dt_gpu_comm *gpu, size_t peer)
     if (peer == comm->rank)
         return false;
     struct dt_tl *tl = dt_world_route(comm->world, comm->members[peer]);
-    return tl->ops->takes_gpu(tl, comm->members[peer]);
+    return tl->ops->takes_gpu && tl->ops->takes_gpu(tl, comm->members[peer]);
 }
 
 bool dt_gpu_direct_all(const struct dt_gpu_comm *gpu)

@@ -9,9 +9,10 @@
 #include "exec/exec.h"
 #include "../tl/node-ranks.h"
 
-#define OPS   (r->tl->ops)
-#define ARENA ((size_t)4 << 20) /* of each kind of memory */
-#define GUARD ((size_t)64)
+#define OPS    (r->tl->ops)
+#define BOARDS (r->tl->boards)
+#define ARENA  ((size_t)4 << 20) /* of each kind of memory */
+#define GUARD  ((size_t)64)
 
 /* One operation, as all ranks know it, and where this rank has its buffers. */
 struct op {
@@ -32,7 +33,7 @@ struct memory {
 static void open_memory(struct node_rank *r, struct memory *memory)
 {
     void *shared;
-    NEED(OPS->mem_alloc(r->tl, ARENA, &shared, &r->err) == DT_SUCCESS, "%s",
+    NEED(BOARDS->mem_alloc(r->tl, ARENA, &shared, &r->err) == DT_SUCCESS, "%s",
          r->err.text);
     memory->shared = shared;
     memory->plain = malloc(ARENA);
@@ -176,11 +177,11 @@ static void finish(struct node_rank *r, struct op *op)
     while (!op->local.done) {
         if (!dt_local_progress(&op->local))
             node_wait(r, &turn);
-        NEED(op->local.passed >= passed &&
-                 op->local.passed <= dt_local_rounds(r->board, &op->shape),
-             "passed %llu", (unsigned long long)op->local.passed);
-        passed = op->local.passed;
-        OPS->pass(r->board, op->local.round + passed);
+        NEED(op->local.released >= passed &&
+                 op->local.released <= dt_local_rounds(r->board, &op->shape),
+             "passed %llu", (unsigned long long)op->local.released);
+        passed = op->local.released;
+        BOARDS->release(r->board, op->local.round + passed);
     }
     NEED(passed == dt_local_rounds(r->board, &op->shape), "rounds left");
 }
@@ -192,7 +193,7 @@ static void examine(struct node_rank *r, struct op *op, struct memory *memory)
     for (size_t i = 0; i < GUARD; i++)
         NEED(op->recv[len + i] == 0x33 && op->recv[-1 - (ptrdiff_t)i] == 0x33,
              "wrote beyond the buffer");
-    NEED(op->local.note == op->note, "note");
+    NEED(op->local.notice == op->note, "note");
     if (!memcmp(op->recv, memory->expected, len))
         return;
     size_t i = 0;
@@ -235,7 +236,7 @@ static void case_random(struct node_rank *r)
     }
     close_memory(&memory);
     unsigned turn = 0;
-    while (!OPS->passed(r->board, memory.round))
+    while (!BOARDS->released(r->board, memory.round))
         node_wait(r, &turn);
     node_barrier(r);
 }
@@ -314,7 +315,7 @@ static void case_disagree(struct node_rank *r)
     dt_result_t result = DT_SUCCESS;
     for (int i = 0; !local.done && result == DT_SUCCESS; i++) {
         dt_local_progress(&local);
-        OPS->pass(r->board, local.passed);
+        BOARDS->release(r->board, local.released);
         if (i % 64)
             continue;
         result = OPS->check(r->tl, &r->err);

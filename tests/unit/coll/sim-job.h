@@ -6,7 +6,7 @@
 #define SIM_JOB_H
 
 #include "coll/engine/comm.h"
-#include "tl/sim.h"
+#include "sim/sim.h"
 
 /* Communicators of a rank; the first is that of all ranks. */
 #define SIM_COMMS 3

@@ -239,7 +239,7 @@ static bool run_seed(struct run *run, uint64_t seed)
                                          .net_byte = 1e-9,
                                          .jitter = (double)program_pick(p, 5),
                                          .lost = 0.02,
-                                         .again = 1e-3,
+                                         .resend = 1e-3,
                                          .rounds_room = 8};
     memset(run->memory, 0, sizeof(run->memory));
     bool good = open_all(run, &config);

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "coll/algorithm/cut.h"
-#include "coll/engine/names.h"
+#include "base/names.h"
 #include "symbol.h"
 #include "../tap.h"
-#include "tl/tl.h"
+#include "tl/board.h"
 
 /* Everything is small: a piece is 64 elements, and all that is derived from
  * the speed of a machine is so, too, so that a few hundred elements are cut in
@@ -233,7 +233,7 @@ static size_t long_one(size_t nodes, size_t per)
     place(node_of, nodes * per, nodes, EVEN);
     if (dt_layout_init(&layout, 0, nodes * per, node_of, &err) != DT_SUCCESS)
         return SIZE_MAX;
-    layout.piece_max = per > 1 ? dt_piece_max(per) : 0;
+    layout.piece_max = per > 1 ? dt_board_piece_max(per) : 0;
     for (enum dt_coll coll = 0; coll < DT_COLL_SEND; coll++) {
         struct dt_shape shape = {.coll = coll,
                                  .dtype = DT_DTYPE_F32,
@@ -247,7 +247,7 @@ static size_t long_one(size_t nodes, size_t per)
                                      .tune = &dt_tune_default};
         if (coll >= DT_COLL_ALLGATHER) /* of all blocks */
             shape.count /= nodes * per;
-        shape.count = dt_cut_slice(&plan);
+        shape.count = dt_algorithm_slice(&plan);
         dt_sched_init(&sched, nodes * per);
         dt_algorithm_build(&plan);
         if (dt_sched_finish(&sched, &err) != DT_SUCCESS)

@@ -5,9 +5,10 @@
 #define BOARD_RANKS_H
 
 #include "node-ranks.h"
-#include "tl/board.h"
+#include "tl/shm/shm.h"
 
-#define OPS (r->tl->ops)
+#define OPS    (r->tl->ops)
+#define BOARDS (r->tl->boards)
 
 __attribute__((unused)) static char byte_of(size_t rank, uint64_t round,
                                             size_t i)
@@ -37,27 +38,28 @@ __attribute__((unused)) static bool post(struct node_rank *r, uint64_t round,
 {
     unsigned turn = 0;
     bool in_place = false;
-    const struct dt_piece piece = {.data = data, .len = len, .note = note};
-    while (!OPS->post(r->board, round, &piece, &in_place))
+    const struct dt_board_piece piece = {
+        .data = data, .len = len, .notice = note};
+    while (!BOARDS->post(r->board, round, &piece, &in_place))
         node_wait(r, &turn);
     return in_place;
 }
 
-__attribute__((unused)) static struct dt_view peek(struct node_rank *r,
-                                                   size_t index, uint64_t round)
+__attribute__((unused)) static struct dt_board_view
+peek(struct node_rank *r, size_t index, uint64_t round)
 {
     unsigned turn = 0;
-    struct dt_view view = {0};
-    while (!OPS->peek(r->board, index, round, &view))
+    struct dt_board_view view = {0};
+    while (!BOARDS->read(r->board, index, round, &view))
         node_wait(r, &turn);
     return view;
 }
 
-__attribute__((unused)) static void need_passed(struct node_rank *r,
-                                                uint64_t round)
+__attribute__((unused)) static void need_released(struct node_rank *r,
+                                                  uint64_t round)
 {
     unsigned turn = 0;
-    while (!OPS->passed(r->board, round))
+    while (!BOARDS->released(r->board, round))
         node_wait(r, &turn);
 }
 
@@ -65,8 +67,8 @@ __attribute__((unused)) static void need_seen(struct node_rank *r, size_t index,
                                               uint64_t round, size_t len,
                                               bool note)
 {
-    struct dt_view view = peek(r, index, round);
-    NEED(view.len == len && view.note == note, "%zu bytes instead of %zu",
+    struct dt_board_view view = peek(r, index, round);
+    NEED(view.len == len && view.notice == note, "%zu bytes instead of %zu",
          view.len, len);
     NEED(filled(view.data, len, index, round), "contents of %zu in %llu", index,
          (unsigned long long)round);
@@ -75,7 +77,7 @@ __attribute__((unused)) static void need_seen(struct node_rank *r, size_t index,
 __attribute__((unused)) static void *allocate(struct node_rank *r, size_t len)
 {
     void *ptr = NULL;
-    NEED(OPS->mem_alloc(r->tl, len, &ptr, &r->err) == DT_SUCCESS, "%s",
+    NEED(BOARDS->mem_alloc(r->tl, len, &ptr, &r->err) == DT_SUCCESS, "%s",
          r->err.text);
     return ptr;
 }
@@ -104,17 +106,17 @@ __attribute__((unused)) static size_t length_of(const struct node_rank *r,
 __attribute__((unused)) static void need_failed(struct node_rank *r,
                                                 const char *words)
 {
-    struct dt_view view;
+    struct dt_board_view view;
     bool in_place;
-    const struct dt_piece piece = {.data = "x", .len = 1};
+    const struct dt_board_piece piece = {.data = "x", .len = 1};
     dt_result_t result;
     while ((result = OPS->check(r->tl, &r->err)) == DT_SUCCESS)
         sched_yield();
     NEED(result == DT_ERR_PROC_FAILED && strstr(r->err.text, words), "%s: %s",
          dt_strerror(result), r->err.text);
-    NEED(!OPS->post(r->board, 1000, &piece, &in_place), "post works still");
+    NEED(!BOARDS->post(r->board, 1000, &piece, &in_place), "post works still");
     for (uint64_t round = 0; round < 20; round++)
-        NEED(!OPS->peek(r->board, r->me, round, &view), "peek works still");
+        NEED(!BOARDS->read(r->board, r->me, round, &view), "peek works still");
 }
 
 #endif

@@ -20,13 +20,13 @@ static void case_death(struct node_rank *r)
     node_barrier(r);
     usleep(20000);
     need_seen(r, victim, 0, sizeof(buf), false);
-    struct dt_view view = peek(r, victim, 1);
-    NEED(view.note && !memcmp(view.data, "last", 4), "the last words");
+    struct dt_board_view view = peek(r, victim, 1);
+    NEED(view.notice && !memcmp(view.data, "last", 4), "the last words");
     node_barrier(r);
     NEED(OPS->check(r->tl, &r->err) == DT_SUCCESS, "not needed: %s",
          r->err.text);
     node_barrier(r);
-    NEED(!OPS->peek(r->board, victim, 2, &view), "a voice from beyond");
+    NEED(!BOARDS->read(r->board, victim, 2, &view), "a voice from beyond");
     need_failed(r, "gone");
 }
 
@@ -35,40 +35,40 @@ static void case_death(struct node_rank *r)
 static void case_death_after_all(struct node_rank *r)
 {
     size_t victim = r->size - 1;
-    struct dt_view view;
+    struct dt_board_view view;
     if (r->me != victim)
-        NEED(!OPS->peek(r->board, victim, 0, &view), "too early");
+        NEED(!BOARDS->read(r->board, victim, 0, &view), "too early");
     if (r->me != victim)
-        NEED(!OPS->passed(r->board, 1), "passed too early");
-    OPS->pass(r->board, r->me == victim ? 0 : 1);
+        NEED(!BOARDS->released(r->board, 1), "passed too early");
+    BOARDS->release(r->board, r->me == victim ? 0 : 1);
     node_barrier(r);
     if (r->me == victim) {
         post(r, 0, "x", 1, false);
-        OPS->pass(r->board, 1);
+        BOARDS->release(r->board, 1);
         node_die(r);
     }
     node_barrier(r);
     usleep(20000);
     for (int i = 0; i < 10; i++)
         NEED(OPS->check(r->tl, &r->err) == DT_SUCCESS, "%s", r->err.text);
-    NEED(OPS->peek(r->board, victim, 0, &view), "its piece");
-    NEED(OPS->passed(r->board, 1), "passed");
+    NEED(BOARDS->read(r->board, victim, 0, &view), "its piece");
+    NEED(BOARDS->released(r->board, 1), "passed");
     node_barrier(r);
 }
 
 static void case_death_room(struct node_rank *r)
 {
     const uint64_t room = r->board->rounds_room;
-    const struct dt_piece piece = {.data = "x", .len = 1};
+    const struct dt_board_piece piece = {.data = "x", .len = 1};
     bool in_place;
     if (r->me == r->size - 1)
         node_die(r);
     for (uint64_t round = 0; round < room; round++)
         post(r, round, "x", 1, false);
-    OPS->pass(r->board, room);
+    BOARDS->release(r->board, room);
     NEED(OPS->check(r->tl, &r->err) == DT_SUCCESS, "%s", r->err.text);
     node_barrier(r);
-    NEED(!OPS->post(r->board, room, &piece, &in_place), "room of the dead");
+    NEED(!BOARDS->post(r->board, room, &piece, &in_place), "room of the dead");
     need_failed(r, "gone");
 }
 
@@ -89,20 +89,20 @@ static const struct {
 
 static void hostile(struct node_rank *r, size_t which)
 {
-    struct dt_view view;
+    struct dt_board_view view;
     if (r->me == 1) {
-        struct dt_shm_board *b = dt_board_of(r->board);
+        struct dt_shared_board *b = r->board->shared;
         struct dt_board_line *line = dt_board_line(b, 0);
         line->len = nonsense[which].len;
         line->kind = nonsense[which].kind;
         line->buffer.offset = nonsense[which].offset;
-        dt_board_show(b, 0, false);
+        dt_board_publish(b, 0, false);
         node_barrier(r);
         need_failed(r, "given up");
         return;
     }
     node_barrier(r);
-    NEED(!OPS->peek(r->board, 1, 0, &view), "nonsense was seen");
+    NEED(!BOARDS->read(r->board, 1, 0, &view), "nonsense was seen");
     need_failed(r, "");
 }
 
@@ -123,7 +123,7 @@ HOSTILE(7)
 /* A directory that points outside. */
 static void case_hostile_directory(struct node_rank *r)
 {
-    struct dt_view view;
+    struct dt_board_view view;
     if (r->me == 1) {
         struct dt_inbox_board *entry = &dt_shm_of(r->tl)->box.boards[0];
         entry->offset = (uint64_t)1 << 38;
@@ -133,7 +133,7 @@ static void case_hostile_directory(struct node_rank *r)
         return;
     }
     node_barrier(r);
-    NEED(!OPS->peek(r->board, 1, 0, &view), "nonsense was seen");
+    NEED(!BOARDS->read(r->board, 1, 0, &view), "nonsense was seen");
     need_failed(r, "");
 }
 
@@ -141,13 +141,13 @@ static void case_hostile_directory(struct node_rank *r)
 static void case_wrong_words(struct node_rank *r)
 {
     static const uint64_t words[] = {UINT64_MAX, 1, 4, 34, 1u << 20};
-    struct dt_view view;
+    struct dt_board_view view;
     for (size_t i = 0; i < 5; i++) {
         if (r->me == 1)
-            dt_board_line(dt_board_of(r->board), 0)->word = words[i];
+            dt_board_line(r->board->shared, 0)->flag = words[i];
         node_barrier(r);
         if (r->me != 1)
-            NEED(!OPS->peek(r->board, 1, 0, &view), "word %zu", i);
+            NEED(!BOARDS->read(r->board, 1, 0, &view), "word %zu", i);
         node_barrier(r);
     }
 }

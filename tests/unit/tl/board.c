@@ -18,16 +18,16 @@ static void case_rounds(struct node_rank *r)
             need_seen(r, (r->me + i) % r->size, round,
                       length_of(r, (r->me + i) % r->size, round),
                       round % 3 == 0);
-        OPS->pass(r->board, round + 1);
+        BOARDS->release(r->board, round + 1);
     }
-    need_passed(r, 300);
+    need_released(r, 300);
     free(buf);
 }
 
 /* In the slot, and not twice at the same place. */
 static void need_places(struct node_rank *r, size_t len)
 {
-    const struct dt_shm_board *b = dt_board_of(r->board);
+    const struct dt_shared_board *b = r->board->shared;
     const size_t room = r->board->rounds_room, most = r->board->piece_max;
     for (uint64_t round = UINT64_MAX - 99; round; round++) {
         size_t at = dt_board_place(b, round, len);
@@ -45,7 +45,7 @@ static void need_places(struct node_rank *r, size_t len)
 static void case_places(struct node_rank *r)
 {
     static const size_t lens[] = {113, 128, 129, 1000, 4097, 32768};
-    const struct dt_shm_board *b = dt_board_of(r->board);
+    const struct dt_shared_board *b = r->board->shared;
     const size_t room = r->board->rounds_room, most = r->board->piece_max;
     char *buf = calloc(1, most);
     NEED(buf, "memory");
@@ -58,13 +58,13 @@ static void case_places(struct node_rank *r)
                      dt_board_slot(b, round, len) - (char *)b->own,
                  "round %llu is elsewhere", (unsigned long long)round);
         }
-        OPS->pass(r->board, round + 1);
+        BOARDS->release(r->board, round + 1);
     }
     free(buf);
     for (size_t step = 1; step <= most; step *= 2)
         for (size_t len = step; len > step / 2; len -= (step + 7) / 8)
             need_places(r, len);
-    need_passed(r, 10 * room);
+    need_released(r, 10 * room);
 }
 
 /* Within the room, any order will do. */
@@ -72,7 +72,7 @@ static void case_order(struct node_rank *r)
 {
     const uint64_t room = r->board->rounds_room;
     char buf[200];
-    struct dt_view view;
+    struct dt_board_view view;
     for (uint64_t first = 0; first < 10 * room; first += room) {
         for (uint64_t i = 0; i < room; i++) {
             uint64_t round = first + (i * 5 + r->me) % room;
@@ -82,40 +82,42 @@ static void case_order(struct node_rank *r)
         for (uint64_t i = room; i-- > 0;)
             for (size_t k = 0; k < r->size; k++)
                 need_seen(r, k, first + i, sizeof(buf), false);
-        NEED(!OPS->peek(r->board, r->me, first + room, &view), "too early");
-        OPS->pass(r->board, first + room);
+        NEED(!BOARDS->read(r->board, r->me, first + room, &view), "too early");
+        BOARDS->release(r->board, first + room);
     }
-    need_passed(r, 10 * room);
+    need_released(r, 10 * room);
 }
 
 /* Nobody is overwritten who has not passed. */
 static void case_room(struct node_rank *r)
 {
     const uint64_t room = r->board->rounds_room;
-    const struct dt_piece piece = {.data = "y", .len = 1};
+    const struct dt_board_piece piece = {.data = "y", .len = 1};
     bool in_place;
     for (uint64_t round = 0; round < room; round++)
         post(r, round, "x", 1, false);
-    NEED(!OPS->post(r->board, room, &piece, &in_place), "beyond the room");
-    NEED(OPS->passed(r->board, 0), "nothing to pass");
+    NEED(!BOARDS->post(r->board, room, &piece, &in_place), "beyond the room");
+    NEED(BOARDS->released(r->board, 0), "nothing to pass");
     node_barrier(r);
     if (r->me == 0) {
-        NEED(!OPS->passed(r->board, 1), "passed too early");
+        NEED(!BOARDS->released(r->board, 1), "passed too early");
         node_barrier(r);
     } else {
-        OPS->pass(r->board, room / 2);
+        BOARDS->release(r->board, room / 2);
         node_barrier(r);
-        NEED(!OPS->passed(r->board, 1), "passed without rank 0");
+        NEED(!BOARDS->released(r->board, 1), "passed without rank 0");
     }
-    NEED(!OPS->post(r->board, room, &piece, &in_place), "not all have passed");
+    NEED(!BOARDS->post(r->board, room, &piece, &in_place),
+         "not all have passed");
     node_barrier(r);
     if (r->me == 0)
-        OPS->pass(r->board, 3);
+        BOARDS->release(r->board, 3);
     node_barrier(r);
-    NEED(OPS->passed(r->board, 3) && !OPS->passed(r->board, 4), "passed");
+    NEED(BOARDS->released(r->board, 3) && !BOARDS->released(r->board, 4),
+         "passed");
     for (uint64_t round = room; round < room + 3; round++)
-        NEED(OPS->post(r->board, round, &piece, &in_place), "room again");
-    NEED(!OPS->post(r->board, room + 3, &piece, &in_place), "room for more");
+        NEED(BOARDS->post(r->board, round, &piece, &in_place), "room again");
+    NEED(!BOARDS->post(r->board, room + 3, &piece, &in_place), "room for more");
     node_barrier(r);
     NEED(OPS->check(r->tl, &r->err) == DT_SUCCESS, "%s", r->err.text);
     node_barrier(r);
@@ -128,12 +130,12 @@ static void case_hole(struct node_rank *r)
     char *buf = malloc(len);
     bool in_place;
     fill(buf, len, r->me, 0);
-    const struct dt_piece piece = {
+    const struct dt_board_piece piece = {
         .data = buf, .len = len, .hole = hole, .hole_len = hole_len};
-    NEED(OPS->post(r->board, 0, &piece, &in_place), "post");
+    NEED(BOARDS->post(r->board, 0, &piece, &in_place), "post");
     memset(buf, -1, len);
     for (size_t i = 0; i < r->size; i++) {
-        struct dt_view view = peek(r, i, 0);
+        struct dt_board_view view = peek(r, i, 0);
         const char *data = view.data;
         size_t begin = 1000 + 77 * i, end = begin + hole_len;
         NEED(view.len == len, "length");
@@ -168,17 +170,18 @@ static void case_in_place(struct node_rank *r)
             NEED(post(r, round, pieces[i].at, pieces[i].len, false), "copied");
             for (size_t k = 0; k < r->size; k++)
                 need_seen(r, k, round, pieces[i].len, false);
-            OPS->pass(r->board, round + 1);
-            need_passed(r, round + 1);
+            BOARDS->release(r->board, round + 1);
+            need_released(r, round + 1);
         }
         if (turn % 3 != 1)
-            NEED(OPS->mem_free(r->tl, a, &r->err) == DT_SUCCESS, "free");
-        NEED(OPS->mem_free(r->tl, a + 1, &r->err) == DT_ERR_INVALID_ARG,
+            NEED(BOARDS->mem_free(r->tl, a, &r->err) == DT_SUCCESS, "free");
+        NEED(BOARDS->mem_free(r->tl, a + 1, &r->err) == DT_ERR_INVALID_ARG,
              "free of the middle");
-        NEED(OPS->mem_free(r->tl, b, &r->err) == DT_SUCCESS, "free");
-        NEED(OPS->mem_free(r->tl, b, &r->err) == DT_ERR_INVALID_ARG, "twice");
+        NEED(BOARDS->mem_free(r->tl, b, &r->err) == DT_SUCCESS, "free");
+        NEED(BOARDS->mem_free(r->tl, b, &r->err) == DT_ERR_INVALID_ARG,
+             "twice");
     }
-    NEED(OPS->mem_free(r->tl, r->board, &r->err) == DT_ERR_INVALID_ARG,
+    NEED(BOARDS->mem_free(r->tl, r->board, &r->err) == DT_ERR_INVALID_ARG,
          "free of other memory");
 }
 
@@ -196,10 +199,10 @@ static void case_far(struct node_rank *r)
             NEED(post(r, round, piece, 2 * step - 64, false), "copied");
             for (size_t k = 0; k < r->size; k++)
                 need_seen(r, k, round, 2 * step - 64, false);
-            OPS->pass(r->board, round + 1);
+            BOARDS->release(r->board, round + 1);
         }
     void *none = &none;
-    NEED(OPS->mem_alloc(r->tl, (size_t)1 << 50, &none, &r->err) ==
+    NEED(BOARDS->mem_alloc(r->tl, (size_t)1 << 50, &none, &r->err) ==
              DT_ERR_NO_MEMORY,
          "a PiB");
     NEED(none == &none, "an output without success");
@@ -217,7 +220,7 @@ static void case_reuse(struct node_rank *r)
         if (at[k]) {
             for (size_t j = 0; j < len[k]; j += 997)
                 NEED(at[k][j] == (char)k, "overwritten");
-            NEED(OPS->mem_free(r->tl, at[k], &r->err) == DT_SUCCESS, "free");
+            NEED(BOARDS->mem_free(r->tl, at[k], &r->err) == DT_SUCCESS, "free");
         }
         len[k] = 1 + node_random(&random) % 300000;
         at[k] = allocate(r, len[k]);
@@ -240,30 +243,30 @@ static void case_many(struct node_rank *r)
         size_t k = n % 3;
         char buf[300];
         if (open[k])
-            OPS->board_close(open[k]);
+            BOARDS->close(open[k]);
         r->board = open[k] = node_board(r, (uint32_t)(1 + k), n + 2);
         for (uint64_t round = 0; round < 3; round++) {
             fill(buf, sizeof(buf), r->me, n + round);
             post(r, round, buf, 100 + 100 * round, false);
             for (size_t i = 0; i < r->size; i++) {
-                struct dt_view view = peek(r, i, round);
+                struct dt_board_view view = peek(r, i, round);
                 NEED(filled(view.data, view.len, i, n + round), "old news");
             }
-            OPS->pass(r->board, round + 1);
+            BOARDS->release(r->board, round + 1);
         }
-        need_passed(r, 3);
+        need_released(r, 3);
     }
     for (size_t k = 0; k < 3; k++)
-        OPS->board_close(open[k]);
+        BOARDS->close(open[k]);
     r->board = first;
     struct dt_board *all[DT_INBOX_BOARDS] = {0}, *more;
     for (uint32_t id = 1; id < DT_INBOX_BOARDS; id++)
         all[id] = node_board(r, id, 1000 + id);
     const struct dt_board_config config = {.id = DT_INBOX_BOARDS, .size = 0};
-    NEED(OPS->board_open(r->tl, &config, &more, &r->err) == DT_ERR_SYSTEM,
+    NEED(BOARDS->open(r->tl, &config, &more, &r->err) == DT_ERR_SYSTEM,
          "one too many");
     for (uint32_t id = 1; id < DT_INBOX_BOARDS; id++)
-        OPS->board_close(all[id]);
+        BOARDS->close(all[id]);
     const struct dt_segments *segments = &dt_shm_of(r->tl)->segments;
     NEED(segments->nused == 1, "%zu segments left", segments->nused);
     node_barrier(r);
@@ -274,15 +277,15 @@ static void case_many(struct node_rank *r)
 static void case_serials(struct node_rank *r)
 {
     struct dt_board *first = r->board;
-    struct dt_view view;
+    struct dt_board_view view;
     if (r->me == 0) {
         r->board = node_board(r, 5, 10);
-        NEED(!OPS->peek(r->board, 1, 0, &view), "a board that is not there");
-        NEED(!OPS->passed(r->board, 1), "passed without being there");
+        NEED(!BOARDS->read(r->board, 1, 0, &view), "a board that is not there");
+        NEED(!BOARDS->released(r->board, 1), "passed without being there");
         post(r, 0, "a", 1, false);
         NEED(*(const char *)peek(r, 0, 0).data == 'a', "my own");
     }
-    OPS->board_close(r->board == first ? NULL : r->board);
+    BOARDS->close(r->board == first ? NULL : r->board);
     r->board = first;
     node_barrier(r);
 }
@@ -295,9 +298,9 @@ static void case_close(struct node_rank *r)
         post(r, 0, "abc", 3, false);
         for (size_t i = 0; i < r->size; i++)
             NEED(!memcmp(peek(r, i, 0).data, "abc", 3), "contents");
-        OPS->pass(r->board, 1);
-        need_passed(r, 1);
-        OPS->board_close(r->board);
+        BOARDS->release(r->board, 1);
+        need_released(r, 1);
+        BOARDS->close(r->board);
         r->board = first;
     }
 }
@@ -307,19 +310,19 @@ static void case_close(struct node_rank *r)
 static void case_nap(struct node_rank *r)
 {
     for (uint64_t round = 0; round < 50; round++) {
-        struct dt_view view;
+        struct dt_board_view view;
         size_t before = (r->me + r->size - 1) % r->size;
         if (r->me == round % r->size || round >= r->size)
             post(r, round, "z", 1, false);
         while ((before == round % r->size || round >= r->size) &&
-               !OPS->peek(r->board, before, round, &view))
-            OPS->nap(r->tl, 1000);
-        OPS->pass(r->board, round + 1);
-        while (!OPS->passed(r->board, round + 1))
-            OPS->nap(r->tl, 1000);
+               !BOARDS->read(r->board, before, round, &view))
+            OPS->sleep(r->tl, 1000);
+        BOARDS->release(r->board, round + 1);
+        while (!BOARDS->released(r->board, round + 1))
+            OPS->sleep(r->tl, 1000);
     }
-    OPS->nap(r->tl, 1);
-    OPS->nap(r->tl, 1);
+    OPS->sleep(r->tl, 1);
+    OPS->sleep(r->tl, 1);
     node_barrier(r);
 }
 
@@ -330,16 +333,16 @@ static void case_alone(struct node_rank *r)
     const struct dt_board_config config = {
         .id = 3, .serial = 4, .ranks = &me, .size = 1};
     struct dt_board *board, *all = r->board;
-    NEED(OPS->board_open(r->tl, &config, &board, &r->err) == DT_SUCCESS, "%s",
+    NEED(BOARDS->open(r->tl, &config, &board, &r->err) == DT_SUCCESS, "%s",
          r->err.text);
     r->board = board;
     for (uint64_t round = 0; round < 100; round++) {
         post(r, round, "q", 1, false);
         NEED(*(const char *)peek(r, 0, round).data == 'q', "contents");
-        OPS->pass(r->board, round + 1);
-        NEED(OPS->passed(r->board, round + 1), "passed");
+        BOARDS->release(r->board, round + 1);
+        NEED(BOARDS->released(r->board, round + 1), "passed");
     }
-    OPS->board_close(board);
+    BOARDS->close(board);
     r->board = all;
 }
 

@@ -69,7 +69,7 @@ struct dt_board *node_board(struct node_rank *r, uint32_t id, uint64_t serial)
                                            .size = r->size,
                                            .index = r->me};
     struct dt_board *board;
-    NEED(r->tl->ops->board_open(r->tl, &config, &board, &r->err) == DT_SUCCESS,
+    NEED(r->tl->boards->open(r->tl, &config, &board, &r->err) == DT_SUCCESS,
          "board: %s", r->err.text);
     return board;
 }
@@ -107,7 +107,7 @@ static void *run_rank(void *arg)
     struct node_rank *r = &start->rank;
     join(r);
     start->the->run(r);
-    dt_tl_shm.board_close(r->board);
+    r->board->ops->close(r->board);
     dt_tl_shm.close(r->tl);
     return NULL;
 }

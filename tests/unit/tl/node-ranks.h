@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tl/tl.h"
+#include "tl/board.h"
 
 #define NODE_RANKS 64
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "ranks.h"
-#include "tl/inbox.h"
+#include "tl/shm/inbox.h"
 
 /* Messages that came before their receiver connected count. */
 static void case_gone_before_connect(struct rank *r)

@@ -211,8 +211,8 @@ static void case_note(struct rank *r)
     const uint64_t top = ((uint64_t)1 << DT_TAG_BITS) - 1;
     join(r);
     for (unsigned i = 0; i < 8; i++) {
-        uint64_t sent = (top - 3) | (i & 1 ? DT_TAG_NOTE : 0);
-        uint64_t wanted = (top - 3) | (i & 2 ? DT_TAG_NOTE : 0);
+        uint64_t sent = (top - 3) | (i & 1 ? DT_TAG_NOTICE : 0);
+        uint64_t wanted = (top - 3) | (i & 2 ? DT_TAG_NOTICE : 0);
         unsigned out = i, in = 99;
         struct dt_tl_req s, q;
         if (i & 4)
@@ -228,14 +228,14 @@ static void case_note(struct rank *r)
     }
     /* put aside while another is waited for */
     unsigned out[3] = {0, 1, 2}, in[3];
-    uint64_t tags[3] = {5 | DT_TAG_NOTE, 5, 6};
+    uint64_t tags[3] = {5 | DT_TAG_NOTICE, 5, 6};
     struct dt_tl_req s[3], q[3];
     for (unsigned i = 0; i < 3; i++)
         isend(r, after(r), tags[i], &out[i], sizeof(out[i]), &s[i]);
     irecv(r, before(r), 6, &in[2], sizeof(in[2]), &q[2]);
     NEED_DONE(&q[2]);
     irecv(r, before(r), 5, &in[0], sizeof(in[0]), &q[0]);
-    irecv(r, before(r), 5 | DT_TAG_NOTE, &in[1], sizeof(in[1]), &q[1]);
+    irecv(r, before(r), 5 | DT_TAG_NOTICE, &in[1], sizeof(in[1]), &q[1]);
     for (unsigned i = 0; i < 3; i++) {
         NEED_DONE(&q[i]);
         NEED_DONE(&s[i]);

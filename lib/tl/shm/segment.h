@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* segment.h - memory of one rank that the ranks of its node can map: its
+ * boards, and what its program got from mem_alloc.
+ *
+ * All of it lies in the file of the rank's inbox, behind the inbox, so a place
+ * in it is known to everybody by its offset. The file only grows; what is freed
+ * becomes a hole of zeros. So a mapping, once made, stays right for ever, and
+ * nobody has to be told that something was freed: who reads it all the same
+ * sees zeros, or what is there now. */
+#ifndef DT_TL_SHM_SEGMENT_H
+#define DT_TL_SHM_SEGMENT_H
+
+#include <stdatomic.h>
+
+#include "base/error.h"
+
+/* ---- the owner's side; one thread at a time, but for find and at ---- */
+
+struct dt_segment {
+    uint64_t offset;
+    size_t len;
+};
+
+/* Where a range of the file is mapped. */
+struct dt_region {
+    char *base;
+    uint64_t offset;
+    size_t len;
+};
+
+#define DT_REGIONS 32
+
+struct dt_segments {
+    int fd;
+    uint64_t size;           /* of the file */
+    struct dt_segment *used; /* in rising order */
+    size_t nused, used_room;
+    struct dt_region region[DT_REGIONS];
+    _Atomic size_t nregions;
+};
+
+/* Give out what is behind begin in this file (borrowed). */
+void dt_segments_init(struct dt_segments *segments, int fd, uint64_t begin);
+
+/* len > 0 bytes of zeros, aligned to a page, or, if there are more of them, to
+ * 2 MiB. Errors: NO_MEMORY, SYSTEM. */
+dt_result_t dt_segment_alloc(struct dt_segments *segments, size_t len,
+                             void **ptr, uint64_t *offset,
+                             struct dt_error *err);
+
+/* Put huge pages into such memory, where that is possible: a call takes as long
+ * as filling it with zeros. Many systems give none to shared memory unless they
+ * are asked like this. */
+void dt_segment_enlarge(void *ptr, size_t len);
+
+/* Have the pages of such memory, the own or a peer's, in one go, where the
+ * kernel can: for being written, or only read. Whatever is there, it is safe.
+ */
+void dt_segment_populate(void *ptr, size_t len, bool write);
+
+/* Give it back; false: it is none. */
+bool dt_segment_free(struct dt_segments *segments, void *ptr);
+
+void dt_segments_fini(struct dt_segments *segments);
+
+/* The offset of len bytes at ptr, if they are in such memory, else 0. */
+static inline uint64_t dt_segment_find(const struct dt_segments *segments,
+                                       const void *ptr, size_t len)
+{
+    size_t n = atomic_load_explicit(&segments->nregions, memory_order_acquire);
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_region *region = &segments->region[i];
+        size_t at = (size_t)((uintptr_t)ptr - (uintptr_t)region->base);
+        if (at < region->len)
+            return len <= region->len - at ? region->offset + at : 0;
+    }
+    return 0;
+}
+
+/* What is at such an offset. */
+static inline char *dt_segment_at(const struct dt_segments *segments,
+                                  uint64_t offset)
+{
+    size_t n = atomic_load_explicit(&segments->nregions, memory_order_acquire);
+    for (size_t i = 0; i < n; i++) {
+        const struct dt_region *region = &segments->region[i];
+        if (offset - region->offset < region->len)
+            return region->base + (offset - region->offset);
+    }
+    return NULL;
+}
+
+/* ---- the others' side; any thread ---- */
+
+#define DT_WINDOW_SHIFT 30
+#define DT_WINDOWS      1024
+/* A window reaches this far into the next one. */
+#define DT_WINDOW_OVERLAP ((size_t)2 << 20)
+
+struct dt_segment_view {
+    int fd; /* owned; -1: none */
+    _Atomic uint64_t size;
+    char *_Atomic window[DT_WINDOWS];
+};
+
+/* See the memory in this file, which belongs to the view now. Error
+ * NO_MEMORY; then the file is still the caller's. */
+dt_result_t dt_segment_view_open(int fd, struct dt_segment_view **view,
+                                 struct dt_error *err);
+
+/* NULL is fine. */
+void dt_segment_view_close(struct dt_segment_view *view);
+
+/* What dt_segment_view_at does when it is new or wrong. */
+char *dt_segment_view_map(struct dt_segment_view *view, uint64_t offset,
+                          size_t len);
+
+/* len bytes, at most DT_WINDOW_OVERLAP, at offset; NULL, with errno, if they
+ * are not there (EFAULT) or cannot be mapped. */
+static inline char *dt_segment_view_at(struct dt_segment_view *view,
+                                       uint64_t offset, size_t len)
+{
+    uint64_t size = atomic_load_explicit(&view->size, memory_order_relaxed);
+    if (len > DT_WINDOW_OVERLAP || offset >= size || len > size - offset)
+        return dt_segment_view_map(view, offset, len);
+    char *base = atomic_load_explicit(&view->window[offset >> DT_WINDOW_SHIFT],
+                                      memory_order_acquire);
+    if (!base)
+        return dt_segment_view_map(view, offset, len);
+    return base + (offset & (((uint64_t)1 << DT_WINDOW_SHIFT) - 1));
+}
+
+#endif

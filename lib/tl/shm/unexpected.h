@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* unexpected.h - messages that came before their receive, one queue per peer.
+ */
+#ifndef DT_TL_SHM_UNEXPECTED_H
+#define DT_TL_SHM_UNEXPECTED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct dt_unexpected {
+    struct dt_unexpected *next;
+    uint64_t tag; /* as sent */
+    size_t len, done;
+    unsigned bin;
+    char data[];
+};
+
+struct dt_unexpected_queue {
+    struct dt_unexpected *first, *last;
+};
+
+/* Buffers by the power of two they hold, kept for reuse: the same traffic
+ * again allocates nothing. */
+struct dt_unexpected_pool {
+    struct dt_unexpected *bins[48];
+};
+
+/* A buffer for len bytes; NULL: no memory. */
+struct dt_unexpected *dt_unexpected_get(struct dt_unexpected_pool *pool,
+                                        uint64_t tag, size_t len);
+void dt_unexpected_put(struct dt_unexpected_pool *pool,
+                       struct dt_unexpected *unexpected);
+void dt_unexpected_free(struct dt_unexpected_pool *pool);
+
+void dt_unexpected_append(struct dt_unexpected_queue *queue,
+                          struct dt_unexpected *unexpected);
+
+/* Take the first with this tag, but for its note bit; NULL: none. */
+struct dt_unexpected *dt_unexpected_take(struct dt_unexpected_queue *queue,
+                                         uint64_t tag);
+
+#endif
