@@ -57,16 +57,16 @@ dt_result_t dt_handshake_refused(const struct dt_frame *refusal,
                         "%s", text[0] ? text : "it refused without a reason");
 }
 
-/* End the handshake. told is the reason for the peer; NULL: that of err, unless
- * it concerns this node only. */
-static dt_result_t refuse(dt_result_t rc, const char *told,
+/* End the handshake. reason is the reason for the peer; NULL: that of err,
+ * unless it concerns this node only. */
+static dt_result_t refuse(dt_result_t rc, const char *reason,
                           struct dt_frame **reply, const struct dt_error *err)
 {
-    if (!told && rc == DT_ERR_SYSTEM)
-        told = "munge does not answer on the other node: is munged running "
-               "there?";
+    if (!reason && rc == DT_ERR_SYSTEM)
+        reason = "munge does not answer on the other node: is munged running "
+                 "there?";
     *reply =
-        dt_handshake_refusal(rc == DT_ERR_VERSION, told ? told : err->text);
+        dt_handshake_refusal(rc == DT_ERR_VERSION, reason ? reason : err->text);
     return rc;
 }
 

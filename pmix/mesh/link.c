@@ -42,7 +42,7 @@ struct dt_link {
     struct frames handshakes, out, in; /* the handshake's go before out */
     size_t written;                    /* bytes written of the first frame */
     bool bye;                          /* BYE has come */
-    int64_t turned;                    /* the last time we know */
+    int64_t now;                       /* at the last call of progress */
     int64_t waited; /* ms without a byte; while handshake, ms at all */
     int64_t sent;   /* when something was last written */
     dt_result_t result;
@@ -150,7 +150,7 @@ static int flush(struct dt_link *link)
             continue;
         if (n < 0)
             return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : errno;
-        link->sent = link->turned;
+        link->sent = link->now;
         link->written += (size_t)n;
         if (link->written < frame->len)
             continue;
@@ -216,7 +216,7 @@ static void send_heartbeat(struct dt_link *link)
     struct dt_frame *frame = dt_frame_begin(DT_WIRE_BEAT);
     if (dt_frame_end(&frame, NULL) == DT_SUCCESS)
         queue_frame(link, &link->out, frame);
-    link->sent = link->turned;
+    link->sent = link->now;
 }
 
 /* ---- reading ---- */
@@ -256,7 +256,7 @@ static void handshake_take(struct dt_link *link, const struct dt_frame *frame)
     if (link->handshake.done && link->state == DT_LINK_HANDSHAKE) {
         link->state = DT_LINK_OPEN;
         link->waited = 0;
-        link->sent = link->turned;
+        link->sent = link->now;
     }
 }
 
@@ -347,15 +347,15 @@ static int64_t interval_of(const struct dt_link *link)
 
 static void count_time(struct dt_link *link, int64_t now)
 {
-    int64_t gap = now - link->turned, interval = interval_of(link);
+    int64_t gap = now - link->now, interval = interval_of(link);
     link->waited += gap < 0 ? 0 : gap < interval ? gap : interval;
-    link->turned = now;
+    link->now = now;
 }
 
 static int64_t due(const struct dt_link *link)
 {
     int64_t interval = interval_of(link), left = limit_of(link) - link->waited;
-    int64_t at = link->turned + (left < interval ? left : interval);
+    int64_t at = link->now + (left < interval ? left : interval);
     if (link->state == DT_LINK_OPEN && dt_link_flushed(link) &&
         link->sent + interval < at)
         at = link->sent + interval;
@@ -400,7 +400,7 @@ static dt_result_t begin(struct dt_link *link, int fd,
     int on = 1;
     link->fd = fd;
     link->state = DT_LINK_HANDSHAKE;
-    link->turned = link->sent = now;
+    link->now = link->sent = now;
     link->waited = 0;
     /* it only helps, and only TCP sockets have it */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

@@ -36,13 +36,14 @@
 #define TRY_MS       50  /* before the second try; more each time */
 #define TRY_LIMIT_MS 500 /* before any */
 
-#define STRANGER UINT32_MAX
+#define UNKNOWN_NODE UINT32_MAX
 
 struct conn {
     struct conn *next, **link_to_us;
     struct dt_link *link;
-    uint32_t node;   /* STRANGER until the handshake of an accepted one ends */
-    int tries;       /* how often dialed; 0 if accepted */
+    uint32_t
+        node;  /* UNKNOWN_NODE until the handshake of an accepted one ends */
+    int tries; /* how often dialed; 0 if accepted */
     bool bye, waits; /* bye: BYE has come; waits: until due, for a redial */
     uint32_t events; /* that epoll watches */
     int64_t due;
@@ -67,7 +68,7 @@ struct dt_net {
     uint16_t port;
     bool deaf; /* no descriptor is free: accept at listen_at */
     int64_t listen_at;
-    size_t strangers;
+    size_t unauthenticated; /* connections */
     struct conn *conns;
     struct peer *peers; /* [self.nodes] */
     struct peer *gone, **last_gone;
@@ -173,8 +174,8 @@ static void conn_rewatch(struct dt_net *net, struct conn *conn)
 
 static void conn_close(struct dt_net *net, struct conn *conn)
 {
-    if (conn->node == STRANGER)
-        net->strangers--;
+    if (conn->node == UNKNOWN_NODE)
+        net->unauthenticated--;
     else if (net->peers[conn->node].out == conn)
         net->peers[conn->node].out = NULL;
     *conn->link_to_us = conn->next;
@@ -187,7 +188,7 @@ static void conn_close(struct dt_net *net, struct conn *conn)
 static struct conn *conn_open(struct dt_net *net, int fd, uint32_t node)
 {
     struct conn *conn = calloc(1, sizeof(*conn));
-    uint32_t to = node == STRANGER ? DT_NODE_ANY : node;
+    uint32_t to = node == UNKNOWN_NODE ? DT_NODE_ANY : node;
     if (!conn) {
         close(fd);
         errno = ENOMEM;
@@ -264,7 +265,7 @@ static void on_handshake(struct dt_net *net, struct conn *conn)
         dt_link_refuse(conn->link, "this node has been declared lost");
         return;
     }
-    net->strangers--;
+    net->unauthenticated--;
     conn->node = node;
 }
 
@@ -289,7 +290,7 @@ static void on_broken(struct dt_net *net, struct conn *conn)
 {
     const char *why = dt_link_why(conn->link);
     dt_result_t result = dt_link_result(conn->link);
-    if (conn->node == STRANGER) {
+    if (conn->node == UNKNOWN_NODE) {
         log_refusal(net, conn->ip, why);
         conn_close(net, conn);
         return;
@@ -318,9 +319,9 @@ static void conn_progress(struct dt_net *net, struct conn *conn)
         redial(net, conn);
     }
     conn->due = dt_link_progress(conn->link, net->now);
-    if (conn->node == STRANGER && dt_link_peer(conn->link) != DT_NODE_ANY)
+    if (conn->node == UNKNOWN_NODE && dt_link_peer(conn->link) != DT_NODE_ANY)
         on_handshake(net, conn);
-    if (conn->node != STRANGER)
+    if (conn->node != UNKNOWN_NODE)
         deliver(net, conn);
     if (dt_link_state(conn->link) == DT_LINK_BROKEN) {
         on_broken(net, conn);
@@ -360,7 +361,7 @@ void dt_net_send(struct dt_net *net, size_t node, struct dt_frame *frame)
 bool dt_net_flushed(const struct dt_net *net)
 {
     for (const struct conn *conn = net->conns; conn; conn = conn->next)
-        if (conn->node != STRANGER && !dt_link_flushed(conn->link))
+        if (conn->node != UNKNOWN_NODE && !dt_link_flushed(conn->link))
             return false;
     return true;
 }
@@ -384,14 +385,14 @@ static void accept_some(struct dt_net *net)
         }
         if (fd < 0)
             return;
-        if (net->strangers >= DT_NET_STRANGERS) {
+        if (net->unauthenticated >= DT_NET_UNAUTHENTICATED) {
             close(fd);
             continue;
         }
-        struct conn *conn = conn_open(net, fd, STRANGER);
+        struct conn *conn = conn_open(net, fd, UNKNOWN_NODE);
         if (!conn)
             continue;
-        net->strangers++;
+        net->unauthenticated++;
         dt_address_get((struct sockaddr *)&from, conn->ip, NULL);
     }
 }
@@ -540,7 +541,7 @@ static void send_shutdown(struct dt_net *net)
     dt_result_t rc = dt_frame_end(&bye, NULL);
     for (struct conn *conn = net->conns; conn; conn = next) {
         next = conn->next;
-        if (rc != DT_SUCCESS || conn->node == STRANGER || conn->waits) {
+        if (rc != DT_SUCCESS || conn->node == UNKNOWN_NODE || conn->waits) {
             conn_close(net, conn);
             continue;
         }

@@ -13,7 +13,7 @@
 struct dt_net;
 
 /* Accepted connections whose handshake has not ended, at most. */
-#define DT_NET_STRANGERS 64
+#define DT_NET_UNAUTHENTICATED 64
 
 struct dt_net_host {
     void *arg;

@@ -122,7 +122,7 @@ static dt_result_t is_over(struct dt_error *err)
 /* ---- dialing ---- */
 
 struct search {
-    const struct dt_rendezvous_address *place;
+    const struct dt_rendezvous_address *address;
     const struct dt_identity *self;
     int alive;
     int64_t deadline;
@@ -215,7 +215,7 @@ static dt_result_t dial_port(struct search *search, const char *host,
  * ends. */
 static dt_result_t dial_host(struct search *search, const char *host)
 {
-    const struct dt_rendezvous_address *place = search->place;
+    const struct dt_rendezvous_address *address = search->address;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *addresses;
     dt_result_t rc = DT_IN_PROGRESS;
@@ -225,9 +225,9 @@ static dt_result_t dial_host(struct search *search, const char *host)
                      gai_strerror(code));
         return rc;
     }
-    if (place->port)
-        rc = dial_port(search, host, addresses, place->port);
-    for (size_t i = 0; !place->port && i < DT_RENDEZVOUS_PORTS; i++) {
+    if (address->port)
+        rc = dial_port(search, host, addresses, address->port);
+    for (size_t i = 0; !address->port && i < DT_RENDEZVOUS_PORTS; i++) {
         uint16_t port =
             dt_rendezvous_port(search->self->job, search->self->step, i);
         rc = dial_port(search, host, addresses, port);
@@ -243,7 +243,7 @@ static dt_result_t dial_host(struct search *search, const char *host)
 static dt_result_t dial_all(struct search *search)
 {
     dt_result_t rc = DT_IN_PROGRESS;
-    const char *at = search->place->hosts;
+    const char *at = search->address->hosts;
     while (*at && rc == DT_IN_PROGRESS) {
         char host[256];
         size_t len = strcspn(at, ",");
@@ -296,19 +296,19 @@ static void local_address(int fd, struct sockaddr_storage *local)
     dt_address_put(ip, 0, local);
 }
 
-dt_result_t dt_rendezvous_dial(const struct dt_rendezvous_address *place,
+dt_result_t dt_rendezvous_dial(const struct dt_rendezvous_address *address,
                                const struct dt_identity *self, int alive,
                                int64_t deadline, struct dt_link **link,
                                struct sockaddr_storage *local,
                                struct dt_error *err)
 {
     struct search search = {
-        .place = place,
+        .address = address,
         .self = self,
         .alive = alive,
         .deadline = deadline,
         /* with many ports, do not wait long at one that does not reply */
-        .patience = place->port ? DT_LINK_HANDSHAKE_MS : CONNECT_MS};
+        .patience = address->port ? DT_LINK_HANDSHAKE_MS : CONNECT_MS};
     dt_result_t rc = find(&search, err);
     if (rc != DT_SUCCESS)
         return rc;
@@ -397,9 +397,9 @@ void dt_rendezvous_leave(struct dt_link *link, int alive, int64_t deadline)
 
 /* ---- serving ---- */
 
-#define STRANGERS                                                              \
-    64              /* unauthenticated connections, besides one for each node */
-#define DEAF_MS 100 /* before the next attempt to accept */
+/* Connections without a handshake, besides one for each node. */
+#define UNAUTHENTICATED 64
+#define DEAF_MS         100 /* before the next attempt to accept */
 
 struct client {
     struct dt_link *link;
@@ -422,10 +422,9 @@ struct rendezvous {
     struct client *clients;
     struct pollfd *fds; /* CLIENTS + room */
     size_t count, room;
-    struct dt_map_entry
-        *entries; /* [nodes], where come is set; made's once there is one */
+    bool *come;                   /* [nodes]: the entry is here */
+    struct dt_map_entry *entries; /* [nodes]; owned by made once that exists */
     struct dt_map *made;
-    bool *come;
     size_t missing;
     bool outside; /* some client is outside, and connected to: */
     uint8_t reached[16];
@@ -434,10 +433,10 @@ struct rendezvous {
 
 /* ---- clients ---- */
 
-static void close_client(struct rendezvous *place, size_t i)
+static void close_client(struct rendezvous *rendezvous, size_t i)
 {
-    dt_link_close(place->clients[i].link);
-    place->clients[i] = place->clients[--place->count];
+    dt_link_close(rendezvous->clients[i].link);
+    rendezvous->clients[i] = rendezvous->clients[--rendezvous->count];
 }
 
 static void send_bye(struct dt_link *link)
@@ -450,24 +449,24 @@ static void send_bye(struct dt_link *link)
 
 /* Without descriptors, close a client whose entry is here. False: there is
  * none. */
-static bool make_room(struct rendezvous *place)
+static bool make_room(struct rendezvous *rendezvous)
 {
-    for (size_t i = 0; i < place->count; i++)
-        if (place->clients[i].registered &&
-            dt_link_peer(place->clients[i].link) != 0) {
-            send_bye(place->clients[i].link);
-            close_client(place, i);
+    for (size_t i = 0; i < rendezvous->count; i++)
+        if (rendezvous->clients[i].registered &&
+            dt_link_peer(rendezvous->clients[i].link) != 0) {
+            send_bye(rendezvous->clients[i].link);
+            close_client(rendezvous, i);
             return true;
         }
     return false;
 }
 
-static void add_client(struct rendezvous *place, int fd)
+static void add_client(struct rendezvous *rendezvous, int fd)
 {
     struct sockaddr_storage here;
     socklen_t len = sizeof(here);
-    struct client client = {.due = place->now};
-    if (place->count == place->room) { /* it redials */
+    struct client client = {.due = rendezvous->now};
+    if (rendezvous->count == rendezvous->room) { /* it redials */
         close(fd);
         return;
     }
@@ -475,33 +474,34 @@ static void add_client(struct rendezvous *place, int fd)
         client.outside =
             dt_address_get((struct sockaddr *)&here, client.reached, NULL) &&
             !dt_address_loopback(client.reached);
-    if (dt_link_open(&client.link, fd, &place->self, DT_NODE_ANY, place->now,
-                     NULL) == DT_SUCCESS)
-        place->clients[place->count++] = client;
+    if (dt_link_open(&client.link, fd, &rendezvous->self, DT_NODE_ANY,
+                     rendezvous->now, NULL) == DT_SUCCESS)
+        rendezvous->clients[rendezvous->count++] = client;
 }
 
-static void accept_some(struct rendezvous *place)
+static void accept_some(struct rendezvous *rendezvous)
 {
-    for (size_t i = 0; i < STRANGERS && !place->deaf; i++) {
-        int fd =
-            accept4(place->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    for (size_t i = 0; i < UNAUTHENTICATED && !rendezvous->deaf; i++) {
+        int fd = accept4(rendezvous->listener, NULL, NULL,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0)
-            add_client(place, fd);
+            add_client(rendezvous, fd);
         else if (errno == EMFILE || errno == ENFILE)
-            place->deaf = !make_room(place);
+            rendezvous->deaf = !make_room(rendezvous);
         else if (errno != ECONNABORTED && errno != EINTR)
             return;
     }
 }
 
-static dt_result_t take_entry(struct rendezvous *place, struct client *client,
+static dt_result_t take_entry(struct rendezvous *rendezvous,
+                              struct client *client,
                               const struct dt_frame *frame,
                               struct dt_error *err)
 {
     struct dt_cursor body = dt_frame_body(frame);
     struct dt_map_entry entry;
     uint32_t node = dt_link_peer(client->link);
-    dt_result_t rc = dt_map_entry_unpack(&body, place->ranks, &entry, err);
+    dt_result_t rc = dt_map_entry_unpack(&body, rendezvous->ranks, &entry, err);
     if (rc != DT_SUCCESS)
         return rc;
     if (entry.node != node)
@@ -509,34 +509,34 @@ static dt_result_t take_entry(struct rendezvous *place, struct client *client,
             dt_error_set(err, DT_ERR_MISMATCH,
                          "the daemon of node %u sent the entry of node %u (%s)",
                          node, entry.node, entry.name);
-    else if (place->come[node])
+    else if (rendezvous->come[node])
         rc = dt_error_set(err, DT_ERR_MISMATCH,
                           "node %u has registered twice, as %s and as %s", node,
-                          place->entries[node].name, entry.name);
+                          rendezvous->entries[node].name, entry.name);
     if (rc != DT_SUCCESS) {
         dt_map_entry_free(&entry);
         return rc;
     }
-    place->entries[node] = entry;
-    place->come[node] = client->registered = true;
-    place->missing--;
-    if (client->outside && !place->outside) {
-        place->outside = true;
-        memcpy(place->reached, client->reached, 16);
+    rendezvous->entries[node] = entry;
+    rendezvous->come[node] = client->registered = true;
+    rendezvous->missing--;
+    if (client->outside && !rendezvous->outside) {
+        rendezvous->outside = true;
+        memcpy(rendezvous->reached, client->reached, 16);
     }
     return DT_SUCCESS;
 }
 
 /* Returns an error that ends the rendezvous. */
-static dt_result_t receive(struct rendezvous *place, struct client *client,
+static dt_result_t receive(struct rendezvous *rendezvous, struct client *client,
                            struct dt_error *err)
 {
     struct dt_frame *frame;
     dt_result_t rc = DT_SUCCESS;
     while (rc == DT_SUCCESS && (frame = dt_link_next(client->link))) {
         if (dt_frame_kind(frame) == DT_WIRE_ENTRY)
-            rc = take_entry(place, client, frame, err);
-        else if (dt_frame_kind(frame) == DT_WIRE_BYE && place->map)
+            rc = take_entry(rendezvous, client, frame, err);
+        else if (dt_frame_kind(frame) == DT_WIRE_BYE && rendezvous->map)
             client->left = true;
         dt_frame_unref(frame);
     }
@@ -544,206 +544,212 @@ static dt_result_t receive(struct rendezvous *place, struct client *client,
         dt_link_state(client->link) == DT_LINK_BROKEN)
         rc = dt_error_set(err, DT_ERR_PROC_FAILED,
                           "the daemon of node %s was lost: %s",
-                          place->entries[dt_link_peer(client->link)].name,
+                          rendezvous->entries[dt_link_peer(client->link)].name,
                           dt_link_why(client->link));
     return rc;
 }
 
-static bool is_complete(const struct rendezvous *place)
+static bool is_complete(const struct rendezvous *rendezvous)
 {
-    for (size_t i = 0; i < place->count; i++)
-        if (place->clients[i].registered && !place->clients[i].left)
+    for (size_t i = 0; i < rendezvous->count; i++)
+        if (rendezvous->clients[i].registered && !rendezvous->clients[i].left)
             return false;
-    return place->map;
+    return rendezvous->map;
 }
 
 /* ---- the map ---- */
 
 /* The first node may be on this host: then it connected by an address that
  * other hosts cannot reach. */
-static void replace_loopback(struct rendezvous *place)
+static void replace_loopback(struct rendezvous *rendezvous)
 {
-    for (size_t i = 0; place->outside && i < place->self.nodes; i++)
-        if (dt_address_loopback(place->entries[i].ip))
-            memcpy(place->entries[i].ip, place->reached, 16);
+    for (size_t i = 0; rendezvous->outside && i < rendezvous->self.nodes; i++)
+        if (dt_address_loopback(rendezvous->entries[i].ip))
+            memcpy(rendezvous->entries[i].ip, rendezvous->reached, 16);
 }
 
-static dt_result_t send_map(struct rendezvous *place, struct dt_error *err)
+static dt_result_t send_map(struct rendezvous *rendezvous, struct dt_error *err)
 {
-    replace_loopback(place);
-    dt_result_t rc = dt_map_create(&place->made, place->entries,
-                                   place->self.nodes, place->ranks, err);
+    replace_loopback(rendezvous);
+    dt_result_t rc =
+        dt_map_create(&rendezvous->made, rendezvous->entries,
+                      rendezvous->self.nodes, rendezvous->ranks, err);
     if (rc == DT_SUCCESS)
-        rc = dt_map_pack(place->made, &place->map, err);
+        rc = dt_map_pack(rendezvous->made, &rendezvous->map, err);
     if (rc != DT_SUCCESS)
         return rc;
-    for (size_t i = 0; i < place->count; i++)
-        if (place->clients[i].registered &&
-            dt_link_peer(place->clients[i].link) == 0) {
-            dt_link_send(place->clients[i].link, place->map);
-            place->clients[i].due = place->now;
+    for (size_t i = 0; i < rendezvous->count; i++)
+        if (rendezvous->clients[i].registered &&
+            dt_link_peer(rendezvous->clients[i].link) == 0) {
+            dt_link_send(rendezvous->clients[i].link, rendezvous->map);
+            rendezvous->clients[i].due = rendezvous->now;
         }
     return DT_SUCCESS;
 }
 
 /* ---- serving ---- */
 
-static dt_result_t time_out(const struct rendezvous *place,
+static dt_result_t time_out(const struct rendezvous *rendezvous,
                             struct dt_error *err)
 {
     char nodes[128] = "";
     size_t len = 0, named = 0;
-    if (place->missing == 0)
+    if (rendezvous->missing == 0)
         return dt_error_set(err, DT_ERR_TIMED_OUT,
                             "not all nodes had the map in time");
-    for (uint32_t i = 0; i < place->self.nodes && named < 8; i++)
-        if (!place->come[i])
+    for (uint32_t i = 0; i < rendezvous->self.nodes && named < 8; i++)
+        if (!rendezvous->come[i])
             len += (size_t)snprintf(nodes + len, sizeof(nodes) - len, "%s%u",
                                     named++ ? ", " : "", i);
     return dt_error_set(err, DT_ERR_TIMED_OUT,
                         "%zu of %u nodes did not register in time: of this "
                         "step, counted from 0, %s%s",
-                        place->missing, place->self.nodes, nodes,
-                        place->missing > named ? " and more" : "");
+                        rendezvous->missing, rendezvous->self.nodes, nodes,
+                        rendezvous->missing > named ? " and more" : "");
 }
 
 /* Wait for one of the clients. False: the step is over. */
-static bool wait_clients(struct rendezvous *place)
+static bool wait_clients(struct rendezvous *rendezvous)
 {
-    int64_t until = place->deadline;
-    place->fds[ALIVE] = (struct pollfd){.fd = place->alive, .events = HANGUP};
-    place->fds[LISTENER] = (struct pollfd){
-        .fd = place->deaf ? -1 : place->listener, .events = POLLIN};
-    if (place->deaf && until > place->now + DEAF_MS)
-        until = place->now + DEAF_MS;
-    place->deaf = false;
-    for (size_t i = 0; i < place->count; i++) {
-        const struct client *client = &place->clients[i];
-        place->fds[CLIENTS + i] =
+    int64_t until = rendezvous->deadline;
+    rendezvous->fds[ALIVE] =
+        (struct pollfd){.fd = rendezvous->alive, .events = HANGUP};
+    rendezvous->fds[LISTENER] = (struct pollfd){
+        .fd = rendezvous->deaf ? -1 : rendezvous->listener, .events = POLLIN};
+    if (rendezvous->deaf && until > rendezvous->now + DEAF_MS)
+        until = rendezvous->now + DEAF_MS;
+    rendezvous->deaf = false;
+    for (size_t i = 0; i < rendezvous->count; i++) {
+        const struct client *client = &rendezvous->clients[i];
+        rendezvous->fds[CLIENTS + i] =
             (struct pollfd){.fd = dt_link_fd(client->link),
                             .events = dt_link_events(client->link)};
         if (client->due < until)
             until = client->due;
     }
-    return poll_alive(place->fds, CLIENTS + place->count, until);
+    return poll_alive(rendezvous->fds, CLIENTS + rendezvous->count, until);
 }
 
 /* Backwards, as a closed client is replaced by the last. */
-static dt_result_t progress_clients(struct rendezvous *place,
+static dt_result_t progress_clients(struct rendezvous *rendezvous,
                                     struct dt_error *err)
 {
     dt_result_t rc = DT_SUCCESS;
-    for (size_t i = place->count; rc == DT_SUCCESS && i-- > 0;) {
-        struct client *client = &place->clients[i];
-        if (!place->fds[CLIENTS + i].revents && client->due > place->now)
+    for (size_t i = rendezvous->count; rc == DT_SUCCESS && i-- > 0;) {
+        struct client *client = &rendezvous->clients[i];
+        if (!rendezvous->fds[CLIENTS + i].revents &&
+            client->due > rendezvous->now)
             continue;
-        client->due = dt_link_progress(client->link, place->now);
-        rc = receive(place, client, err);
+        client->due = dt_link_progress(client->link, rendezvous->now);
+        rc = receive(rendezvous, client, err);
         if (dt_link_state(client->link) == DT_LINK_BROKEN)
-            close_client(place, i);
+            close_client(rendezvous, i);
     }
     return rc;
 }
 
-static dt_result_t serve(struct rendezvous *place, struct dt_error *err)
+static dt_result_t serve(struct rendezvous *rendezvous, struct dt_error *err)
 {
     dt_result_t rc = DT_SUCCESS;
-    while (rc == DT_SUCCESS && !is_complete(place)) {
-        if (!wait_clients(place))
+    while (rc == DT_SUCCESS && !is_complete(rendezvous)) {
+        if (!wait_clients(rendezvous))
             return dt_error_set(
                 err, DT_ERR_SYSTEM,
                 "the step ended before its rendezvous was complete");
-        place->now = dt_pmix_now();
-        rc = progress_clients(place, err);
-        if (rc == DT_SUCCESS && place->missing == 0 && !place->map)
-            rc = send_map(place, err);
-        if (place->fds[LISTENER].revents)
-            accept_some(place);
-        if (rc == DT_SUCCESS && !is_complete(place) &&
-            place->now >= place->deadline)
-            rc = time_out(place, err);
+        rendezvous->now = dt_pmix_now();
+        rc = progress_clients(rendezvous, err);
+        if (rc == DT_SUCCESS && rendezvous->missing == 0 && !rendezvous->map)
+            rc = send_map(rendezvous, err);
+        if (rendezvous->fds[LISTENER].revents)
+            accept_some(rendezvous);
+        if (rc == DT_SUCCESS && !is_complete(rendezvous) &&
+            rendezvous->now >= rendezvous->deadline)
+            rc = time_out(rendezvous, err);
     }
     return rc;
 }
 
-static void close_all(struct rendezvous *place)
+static void close_all(struct rendezvous *rendezvous)
 {
-    while (place->count > 0) {
-        send_bye(place->clients[place->count - 1].link);
-        close_client(place, place->count - 1);
+    while (rendezvous->count > 0) {
+        send_bye(rendezvous->clients[rendezvous->count - 1].link);
+        close_client(rendezvous, rendezvous->count - 1);
     }
 }
 
 /* Send a client the reason of the failure, once its handshake has ended. It is
  * short and is written at once. */
-static void refuse(struct rendezvous *place, size_t i, const char *why)
+static void refuse(struct rendezvous *rendezvous, size_t i, const char *why)
 {
-    struct dt_link *link = place->clients[i].link;
+    struct dt_link *link = rendezvous->clients[i].link;
     if (dt_link_state(link) == DT_LINK_HANDSHAKE)
         return;
     uint32_t node = dt_link_peer(link);
-    if (node != DT_NODE_ANY && !place->come[node]) {
-        place->come[node] = true;
-        place->missing--;
+    if (node != DT_NODE_ANY && !rendezvous->come[node]) {
+        rendezvous->come[node] = true;
+        rendezvous->missing--;
     }
     dt_link_refuse(link, why);
-    close_client(place, i);
+    close_client(rendezvous, i);
 }
 
 /* Refuse all clients, and those that connect until the deadline: they would
  * wait for nothing. */
-static void refuse_all(struct rendezvous *place, const char *why)
+static void refuse_all(struct rendezvous *rendezvous, const char *why)
 {
     for (;;) {
-        for (size_t i = place->count; i-- > 0;) {
-            place->clients[i].due =
-                dt_link_progress(place->clients[i].link, place->now);
-            refuse(place, i, why);
+        for (size_t i = rendezvous->count; i-- > 0;) {
+            rendezvous->clients[i].due =
+                dt_link_progress(rendezvous->clients[i].link, rendezvous->now);
+            refuse(rendezvous, i, why);
         }
-        if (place->missing == 0 || place->now >= place->deadline ||
-            !wait_clients(place))
+        if (rendezvous->missing == 0 ||
+            rendezvous->now >= rendezvous->deadline ||
+            !wait_clients(rendezvous))
             break;
-        place->now = dt_pmix_now();
-        if (place->fds[LISTENER].revents)
-            accept_some(place);
+        rendezvous->now = dt_pmix_now();
+        if (rendezvous->fds[LISTENER].revents)
+            accept_some(rendezvous);
     }
-    while (place->count > 0)
-        close_client(place, place->count - 1);
+    while (rendezvous->count > 0)
+        close_client(rendezvous, rendezvous->count - 1);
 }
 
-static dt_result_t prepare(struct rendezvous *place, struct dt_error *err)
+static dt_result_t prepare(struct rendezvous *rendezvous, struct dt_error *err)
 {
-    size_t nodes = place->self.nodes;
-    int flags = fcntl(place->listener, F_GETFL);
-    place->missing = nodes;
-    place->room = nodes + STRANGERS;
-    place->clients = calloc(place->room, sizeof(struct client));
-    place->fds = calloc(CLIENTS + place->room, sizeof(struct pollfd));
-    place->entries = calloc(nodes, sizeof(struct dt_map_entry));
-    place->come = calloc(nodes, sizeof(bool));
-    if (!place->clients || !place->fds || !place->entries || !place->come)
+    size_t nodes = rendezvous->self.nodes;
+    int flags = fcntl(rendezvous->listener, F_GETFL);
+    rendezvous->missing = nodes;
+    rendezvous->room = nodes + UNAUTHENTICATED;
+    rendezvous->clients = calloc(rendezvous->room, sizeof(struct client));
+    rendezvous->fds = calloc(CLIENTS + rendezvous->room, sizeof(struct pollfd));
+    rendezvous->entries = calloc(nodes, sizeof(struct dt_map_entry));
+    rendezvous->come = calloc(nodes, sizeof(bool));
+    if (!rendezvous->clients || !rendezvous->fds || !rendezvous->entries ||
+        !rendezvous->come)
         return dt_error_set(err, DT_ERR_NO_MEMORY,
                             "no memory for a rendezvous of %zu nodes", nodes);
-    if (flags < 0 || fcntl(place->listener, F_SETFL, flags | O_NONBLOCK) < 0)
+    if (flags < 0 ||
+        fcntl(rendezvous->listener, F_SETFL, flags | O_NONBLOCK) < 0)
         return dt_error_set(err, DT_ERR_SYSTEM,
                             "no socket for the rendezvous: %s",
                             strerror(errno));
     return DT_SUCCESS;
 }
 
-static void unprepare(struct rendezvous *place)
+static void unprepare(struct rendezvous *rendezvous)
 {
-    bool ours = !place->made && place->entries && place->come;
-    for (size_t i = 0; ours && i < place->self.nodes; i++)
-        if (place->come[i])
-            dt_map_entry_free(&place->entries[i]);
-    if (!place->made)
-        free(place->entries);
-    dt_map_destroy(place->made);
-    dt_frame_unref(place->map);
-    free(place->come);
-    free(place->fds);
-    free(place->clients);
+    bool ours = !rendezvous->made && rendezvous->entries && rendezvous->come;
+    for (size_t i = 0; ours && i < rendezvous->self.nodes; i++)
+        if (rendezvous->come[i])
+            dt_map_entry_free(&rendezvous->entries[i]);
+    if (!rendezvous->made)
+        free(rendezvous->entries);
+    dt_map_destroy(rendezvous->made);
+    dt_frame_unref(rendezvous->map);
+    free(rendezvous->come);
+    free(rendezvous->fds);
+    free(rendezvous->clients);
 }
 
 dt_result_t dt_rendezvous_serve(int listener, const struct dt_identity *self,
@@ -751,21 +757,21 @@ dt_result_t dt_rendezvous_serve(int listener, const struct dt_identity *self,
                                 struct dt_error *err)
 {
     struct dt_error why = {""};
-    struct rendezvous place = {.listener = listener,
-                               .alive = alive,
-                               .self = *self,
-                               .ranks = ranks,
-                               .now = dt_pmix_now(),
-                               .deadline = deadline};
-    place.self.node = DT_NODE_RENDEZVOUS;
-    dt_result_t rc = prepare(&place, &why);
+    struct rendezvous rendezvous = {.listener = listener,
+                                    .alive = alive,
+                                    .self = *self,
+                                    .ranks = ranks,
+                                    .now = dt_pmix_now(),
+                                    .deadline = deadline};
+    rendezvous.self.node = DT_NODE_RENDEZVOUS;
+    dt_result_t rc = prepare(&rendezvous, &why);
     if (rc == DT_SUCCESS) {
-        rc = serve(&place, &why);
+        rc = serve(&rendezvous, &why);
         if (rc == DT_SUCCESS)
-            close_all(&place);
+            close_all(&rendezvous);
         else
-            refuse_all(&place, why.text);
+            refuse_all(&rendezvous, why.text);
     }
-    unprepare(&place);
+    unprepare(&rendezvous);
     return rc == DT_SUCCESS ? rc : dt_error_set(err, rc, "%s", why.text);
 }

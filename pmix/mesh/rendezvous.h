@@ -57,7 +57,7 @@ struct dt_rendezvous_address {
  * that connection, without its port. TIMED_OUT, with the last reason; VERSION:
  * refused for it, at the one port given (at one of many it may be the
  * rendezvous of another job); SYSTEM. */
-dt_result_t dt_rendezvous_dial(const struct dt_rendezvous_address *place,
+dt_result_t dt_rendezvous_dial(const struct dt_rendezvous_address *address,
                                const struct dt_identity *self, int alive,
                                int64_t deadline, struct dt_link **link,
                                struct sockaddr_storage *local,

@@ -320,10 +320,10 @@ static int connect_to(uint32_t node)
 
 static void test_strangers(void)
 {
-    enum { STRANGERS = 200 };
-    static int fds[STRANGERS];
+    enum { UNAUTHENTICATED = 200 };
+    static int fds[UNAUTHENTICATED];
     open_nodes();
-    for (size_t i = 0; i < STRANGERS; i++) {
+    for (size_t i = 0; i < UNAUTHENTICATED; i++) {
         fds[i] = connect_to(0);
         dt_net_progress(nodes[0].net, now);
     }
@@ -338,13 +338,13 @@ static void test_strangers(void)
     }
     ok(nodes[0].received == 1 &&
            now <= begin + DT_LINK_HANDSHAKE_MS + DT_LINK_HANDSHAKE_MS / 5,
-       "%d unauthenticated connections delay a node for %lld ms", STRANGERS,
-       (long long)(now - begin));
+       "%d unauthenticated connections delay a node for %lld ms",
+       UNAUTHENTICATED, (long long)(now - begin));
     ok(times_gone(&nodes[0]) == 0 && times_gone(&nodes[1]) == 0,
        "no node is lost by that");
     ok(nodes[0].refused >= 1 && nodes[0].refused <= 10,
        "the log has %zu lines about them: %s", nodes[0].refused, nodes[0].line);
-    for (size_t i = 0; i < STRANGERS; i++)
+    for (size_t i = 0; i < UNAUTHENTICATED; i++)
         close(fds[i]);
     close_nodes();
 }
