@@ -50,9 +50,7 @@ static const struct {
 /* The rules of GPU memory are named gpu_node_allreduce and so on. */
 static const char *const ways[DT_TUNE_WAYS] = {[DT_TUNE_IPC] = "ipc",
                                                [DT_TUNE_NCCL] = "nccl",
-                                               [DT_TUNE_STAGED] = "staged",
-                                               [DT_TUNE_MULTICAST] =
-                                                   "multicast"};
+                                               [DT_TUNE_STAGED] = "staged"};
 static const char *const scopes[DT_TUNE_SCOPES] = {
     [DT_TUNE_NODE] = "node", [DT_TUNE_NET] = "net"};
 #define NRULES ((size_t)DT_TUNE_SCOPES * DT_TUNE_COLLS)

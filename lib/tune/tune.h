@@ -18,15 +18,10 @@
 
 /* How a collective on GPU memory goes, as the words of DT_GPU_WAY: IPC means
  * through the host, where GPUs do not reach each other. */
-enum dt_tune_way {
-    DT_TUNE_IPC,
-    DT_TUNE_NCCL,
-    DT_TUNE_STAGED,
-    DT_TUNE_MULTICAST
-};
-#define DT_TUNE_WAYS (DT_TUNE_MULTICAST + 1)
+enum dt_tune_way { DT_TUNE_IPC, DT_TUNE_NCCL, DT_TUNE_STAGED };
+#define DT_TUNE_WAYS (DT_TUNE_STAGED + 1)
 /* for messages: "expected " */
-#define DT_TUNE_WAY_WORDS "ipc, multicast, nccl or staged"
+#define DT_TUNE_WAY_WORDS "ipc, nccl or staged"
 
 /* Look a way up by its name, "ipc" and so on; false if there is none. And its
  * name. */
