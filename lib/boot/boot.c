@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 static const struct dt_boot_ops *const kinds[] = {
-    &dt_boot_fork, &dt_boot_pmix, &dt_boot_solo, /* detects always */
+    &dt_boot_pmix, &dt_boot_solo, /* detects always */
 };
 
 dt_result_t dt_boot_open(struct dt_boot **boot, struct dt_error *err)

@@ -57,7 +57,6 @@ struct dt_boot_ops {
     void (*close)(struct dt_boot *boot);
 };
 
-extern const struct dt_boot_ops dt_boot_fork; /* processes of a test */
 extern const struct dt_boot_ops dt_boot_pmix; /* a step of Slurm, or PRRTE */
 extern const struct dt_boot_ops dt_boot_solo; /* no launcher: one rank */
 
