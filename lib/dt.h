@@ -233,9 +233,7 @@ dt_result_t dt_mem_deregister(void *ptr);
  * on the host, until NCCL has connected the ranks; sums have the same bits on
  * all ranks, but they are NCCL's, whatever those are from run to run; and two
  * communicators of one GPU that are under way together are begun in the same
- * order on all ranks. DT_GPU_WAY=multicast, or such a file: long sums inside a
- * node go by the switch between its GPUs, where there is one; the bits of
- * floats are the same on all ranks, but the switch's.
+ * order on all ranks.
  *
  * Algorithms: inside the node through shared memory, between the nodes each
  * local rank with its peers of equal local rank, pipelined by chunks;

@@ -64,8 +64,6 @@ struct dt_gpu_copy {
 enum dt_gpu_sharing {
     DT_GPU_SHARE_IPC, /* a handle, for processes of one IPC namespace */
     DT_GPU_SHARE_FD,  /* a file descriptor, which has to be handed over */
-    /* a handle, also for other nodes that are on the same NVLink fabric */
-    DT_GPU_SHARE_FABRIC,
     DT_GPU_SHARINGS
 };
 
@@ -75,19 +73,6 @@ struct dt_gpu_handle {
     int32_t fd;    /* FD: this process's, and its holder's to close; else -1 */
     uint64_t size; /* of the memory, bytes */
     unsigned char bytes[64];
-};
-
-/* Memory of several devices, as much on each, that a switch between them reads
- * and writes as one (NVLink SHARP). A process has its device's; all zero: it
- * has nothing. */
-struct dt_gpu_window {
-    int device;
-    size_t size; /* bytes */
-    char *all;   /* where exchanges reach all of them; NULL: not bound */
-    char *own;   /* this device's memory */
-    uint64_t object, memory; /* the driver's */
-    size_t mapped;           /* of own, bytes */
-    bool bound;
 };
 
 /* One of many tensors that are packed into one buffer, or unpacked. */
@@ -119,22 +104,7 @@ enum dt_gpu_way {
      * reduces a part and shows the others the result. For long ones: REDUCE has
      * every rank read everything. */
     DT_GPU_SPREAD,
-    /* recv = op over ranks of the row for me, by the switch and in its order,
-     * through a window. As SPREAD with one row. */
-    DT_GPU_MULTICAST,
 };
-
-/* What MULTICAST can do: what switches add, and what they compare as dt.h has
- * it (floats they do not: they pass over a NaN). Factors it has not. */
-static inline bool dt_gpu_multicasts(dt_dtype_t dtype, dt_op_t op)
-{
-    const bool integer = dtype == DT_DTYPE_I32 || dtype == DT_DTYPE_I64;
-    if (op == DT_OP_MIN || op == DT_OP_MAX)
-        return integer;
-    return (op == DT_OP_SUM || op == DT_OP_AVG) &&
-           (integer || dtype == DT_DTYPE_F16 || dtype == DT_DTYPE_BF16 ||
-            dtype == DT_DTYPE_F32 || dtype == DT_DTYPE_F64);
-}
 
 /* One collective among ranks whose GPUs can read each other's memory. All of
  * them put the same one on a stream, in the same order for the same boards; it
@@ -145,7 +115,6 @@ struct dt_gpu_exchange {
     size_t rank, size;         /* who am I; how many, at most DT_GPU_PEERS */
     void *board[DT_GPU_PEERS]; /* of each rank, as this process sees it */
     size_t slot;
-    const struct dt_gpu_window *window; /* MULTICAST: bound */
     /* NULL: this rank shows nothing, or gets nothing. Apart, or in place as in
      * dt.h: recv is send, or this rank's row of it, or the other way round */
     const void *send;
@@ -219,7 +188,7 @@ struct dt_gpu_ops {
 
     /* Zeroed memory that other processes can import; waits until it is zero.
      * UNSUPPORTED: not shared so by this GPU or driver, or not here
-     * (containers, MIG, cgroups, no access to the fabric). */
+     * (containers, MIG, cgroups). */
     dt_result_t (*share_alloc)(struct dt_gpu *gpu, int device,
                                enum dt_gpu_sharing sharing, size_t size,
                                void **ptr, struct dt_gpu_handle *handle,
@@ -228,29 +197,11 @@ struct dt_gpu_ops {
                               struct dt_error *err);
     /* Another process's, for use by device, until release; it must not be freed
      * before that. A descriptor stays the caller's. UNSUPPORTED: not between
-     * these (containers, MIG, cgroups, no peer-to-peer, another fabric). */
+     * these (containers, MIG, cgroups, no peer-to-peer). */
     dt_result_t (*import)(struct dt_gpu *gpu, int device,
                           const struct dt_gpu_handle *handle, void **ptr,
                           struct dt_error *err);
     void (*release)(struct dt_gpu *gpu, void *ptr);
-
-    /* A window of n devices, each of another process of this node: one makes
-     * it, of size bytes or a few more, the others join by its handle (FD, to be
-     * closed). When all have, each binds its memory; before, that would wait
-     * for them. free gives back what there is, also of what failed half way,
-     * when no device is in an exchange through it; close does not do it.
-     * UNSUPPORTED: no such switch, GPU or driver. */
-    dt_result_t (*window_make)(struct dt_gpu *gpu, int device, size_t n,
-                               size_t size, struct dt_gpu_window *window,
-                               struct dt_gpu_handle *handle,
-                               struct dt_error *err);
-    dt_result_t (*window_join)(struct dt_gpu *gpu, int device,
-                               const struct dt_gpu_handle *handle,
-                               struct dt_gpu_window *window,
-                               struct dt_error *err);
-    dt_result_t (*window_bind)(struct dt_gpu *gpu, struct dt_gpu_window *window,
-                               struct dt_error *err);
-    void (*window_free)(struct dt_gpu *gpu, struct dt_gpu_window *window);
 
     /* Zeroed host memory, pinned, near the device (its NUMA node), that all
      * devices can use at the same address. */

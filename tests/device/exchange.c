@@ -212,8 +212,8 @@ static void check_all(struct device *d, struct node *node)
 
 void check_exchange(struct device *d)
 {
-    static const char *const names[DT_GPU_SHARINGS] = {
-        "IPC handles", "descriptors", "fabric handles"};
+    static const char *const names[DT_GPU_SHARINGS] = {"IPC handles",
+                                                       "descriptors"};
     struct node node;
     for (int i = 0; i < DT_GPU_SHARINGS; i++) {
         bool open = open_node(d, &node, (enum dt_gpu_sharing)i,

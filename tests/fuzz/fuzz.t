@@ -57,7 +57,8 @@ build() # compiles all sources once, then each target with what it needs
     local source object target main
     mkdir "$tmp/obj" || return
     for source in "$top"/lib/base/*.c "$top"/lib/topo/*.c \
-        "$top"/pmix/mesh/*.c "$top"/pmix/{pack,store,info}.c \
+        "$top"/pmix/mesh/*.c \
+        "$top"/pmix/{operations/{pack,store},server/info}.c \
         "$top"/lib/ckpt/{body,build,checksum,checksum_avx2,manifest}.c \
         "$top"/lib/ckpt/{manifest_file,part,safetensors,slice,tensor}.c; do
         [ "${source##*/}" != auth.c ] || continue # munge is a stub

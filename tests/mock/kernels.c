@@ -3,19 +3,7 @@
 /* kernels.c - the sources of the device's kernels, compiled for the host. */
 #include "kernels.h"
 
-#include "gpu/cuda/multicast.h"
-
-static size_t (*copies_of)(const char *at, char **to);
-
-void dt_mock_switch(size_t (*copies)(const char *at, char **to))
-{
-    copies_of = copies;
-}
-
-size_t dt_host_copies(const char *at, char *copies[DT_CUDA_PEERS])
-{
-    return copies_of(at, copies);
-}
+#include "gpu/cuda/exchange.h"
 
 #define X(name, args)                                                          \
     static void on_host_##name(const void *a, unsigned block, unsigned grid,   \

@@ -14,10 +14,6 @@ struct dt_mock_kernel {
                 unsigned threads);
 };
 
-/* Who plays the switch between devices for them: where the memories are that
- * are bound at this address, and how many. */
-void dt_mock_switch(size_t (*copies)(const char *at, char **to));
-
 /* NULL: none of this name. */
 const struct dt_mock_kernel *dt_mock_kernel(const char *name);
 

@@ -308,28 +308,37 @@ int cuPointerGetAttributes(unsigned n, int *attributes, void **values,
 
 /* ---- between processes ---- */
 
-bool mock_name(struct mock_name *name, int fd, size_t size, int device)
+/* What memory is called between processes. */
+struct memory_name {
+    pid_t pid;
+    int fd, device;
+    size_t size;
+    ino_t inode;
+};
+
+static bool name_memory(struct memory_name *name, int fd, size_t size,
+                        int device)
 {
     struct stat status;
     _Static_assert(sizeof(*name) <= sizeof(struct dt_cu_ipc), "a name");
     if (fstat(fd, &status))
         return false;
-    *name = (struct mock_name){.pid = getpid(),
-                               .fd = fd,
-                               .device = device,
-                               .size = size,
-                               .inode = status.st_ino};
+    *name = (struct memory_name){.pid = getpid(),
+                                 .fd = fd,
+                                 .device = device,
+                                 .size = size,
+                                 .inode = status.st_ino};
     return true;
 }
 
 int cuIpcGetMemHandle(struct dt_cu_ipc *handle, dt_cu_ptr ptr)
 {
     BEGIN(cuIpcGetMemHandle);
-    struct mock_name name;
+    struct memory_name name;
     pthread_mutex_lock(&mock_lock);
     const struct mock_memory *m = mock_find(ptr);
     bool good = m && m->plain && !m->imported &&
-                mock_name(&name, m->fd, m->size, m->device);
+                name_memory(&name, m->fd, m->size, m->device);
     pthread_mutex_unlock(&mock_lock);
     if (!good)
         return DT_CU_INVALID_VALUE;
@@ -339,7 +348,7 @@ int cuIpcGetMemHandle(struct dt_cu_ipc *handle, dt_cu_ptr ptr)
 }
 
 /* Its descriptor may have become another one's. */
-int mock_open_name(const struct mock_name *name)
+static int open_name(const struct memory_name *name)
 {
     char path[64];
     struct stat status;
@@ -358,7 +367,7 @@ int cuIpcOpenMemHandle_v2(dt_cu_ptr *ptr, struct dt_cu_ipc handle,
                           unsigned flags)
 {
     BEGIN(cuIpcOpenMemHandle_v2);
-    struct mock_name name;
+    struct memory_name name;
     memcpy(&name, &handle, sizeof(name));
     if (!mock_context() || name.pid == getpid())
         return DT_CU_INVALID_CONTEXT;
@@ -366,7 +375,7 @@ int cuIpcOpenMemHandle_v2(dt_cu_ptr *ptr, struct dt_cu_ipc handle,
         return DT_CU_INVALID_VALUE;
     if (!mock_reaches(mock_context()->device, name.device))
         return DT_CU_NO_PEER;
-    int fd = mock_open_name(&name);
+    int fd = open_name(&name);
     if (fd < 0)
         return DT_CU_INVALID_VALUE;
     void *place =

@@ -6,12 +6,11 @@
  *   DT_MOCK_GPUS=n       so many devices (2); 0: none
  *   DT_MOCK_VERSION=n    the driver's version (13000)
  *   DT_MOCK_NO_PEER=p    "all", or pairs: "0-1,2-3" do not reach each other
- *   DT_MOCK_VMM=v        "fd,fabric": how memory that is mapped by hand can be
- *                        shared (fd); empty: there is no such memory
+ *   DT_MOCK_VMM=v        "fd": memory that is mapped by hand can be shared by
+ *                        descriptors (fd); "none": it cannot be shared; empty:
+ *                        there is no such memory
  *   DT_MOCK_HIDDEN=1     the host cannot touch memory of devices, as on a real
  *                        one, nor do addresses that were freed come back
- *   DT_MOCK_MULTICAST=1  a switch between all devices that reduces, where there
- *                        is such memory; "wrong": it forgets one; else none
  *   DT_MOCK_FAIL=f       "cuMemAlloc_v2=2,cuMemcpyAsync=719@3": the function
  *                        answers this code, from its third call on
  *   DT_MOCK_DELAY=d      "cuMemcpyAsync=20000": microseconds; of what is put on
@@ -38,7 +37,6 @@ struct mock_graph;
 #define MOCK_FUNCTIONS(X)                                                      \
     DT_CU_FUNCTIONS(X)                                                         \
     DT_CU_VMM(X)                                                               \
-    DT_CU_MULTICAST(X)                                                         \
     X(cuCtxSetCurrent, (struct dt_cu_context * ctx))                           \
     X(cuCtxGetCurrent, (struct dt_cu_context * *ctx))                          \
     X(cuMemAllocManaged, (dt_cu_ptr * ptr, size_t size, unsigned flags))       \
@@ -145,17 +143,6 @@ void mock_add(struct mock_memory what);
 /* Take one out that begins at ptr and is of this sort; NULL: none. */
 struct mock_memory *mock_take(dt_cu_ptr ptr, unsigned type, bool imported,
                               bool registered);
-
-/* What memory is called between processes. */
-struct mock_name {
-    pid_t pid;
-    int fd, device;
-    size_t size;
-    ino_t inode;
-};
-bool mock_name(struct mock_name *name, int fd, size_t size, int device);
-/* A descriptor of it, or -1. */
-int mock_open_name(const struct mock_name *name);
 
 /* Until all is done that is on the streams of a device. */
 void mock_drain(int device);

@@ -11,10 +11,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "vmm.h"
+#include "mock.h"
 
+#define BLOCK ((size_t)2 << 20)
 #define LIMIT ((size_t)64 << 30) /* bytes of a device */
 #define NAME  "mock-vmm-"
+
+struct allocation {
+    struct allocation *next;
+    dt_cu_allocation number;
+    int fd, device, handles;
+    size_t size;
+    int uses; /* its number, and mappings */
+    bool released;
+};
+
+struct range {
+    struct range *next;
+    dt_cu_ptr start;
+    size_t size;
+    struct allocation *mapped;
+};
 
 static struct {
     struct allocation *allocations;
@@ -29,7 +46,7 @@ static void *at(dt_cu_ptr ptr)
 
 /* ---- what there is; under the lock ---- */
 
-struct allocation *mock_allocation(dt_cu_allocation number)
+static struct allocation *find_allocation(dt_cu_allocation number)
 {
     struct allocation *a = vmm.allocations;
     while (a && (a->number != number || a->released))
@@ -45,7 +62,7 @@ static struct range *find_range(dt_cu_ptr start, size_t size)
     return r;
 }
 
-void mock_unuse(struct allocation *a)
+static void unuse(struct allocation *a)
 {
     struct allocation **link = &vmm.allocations;
     if (--a->uses)
@@ -53,14 +70,11 @@ void mock_unuse(struct allocation *a)
     while (*link != a)
         link = &(*link)->next;
     *link = a->next;
-    if (a->multicast)
-        mock_multicast_free(a->multicast);
     close(a->fd);
     free(a);
 }
 
-dt_cu_allocation mock_allocate(int fd, size_t size, int device, int handles,
-                               struct mock_multicast *multicast)
+static dt_cu_allocation allocate(int fd, size_t size, int device, int handles)
 {
     struct allocation *a = calloc(1, sizeof(*a));
     if (!a)
@@ -69,7 +83,6 @@ dt_cu_allocation mock_allocate(int fd, size_t size, int device, int handles,
                              .size = size,
                              .device = device,
                              .handles = handles,
-                             .multicast = multicast,
                              .uses = 1};
     pthread_mutex_lock(&mock_lock);
     a->number = ++vmm.last;
@@ -77,14 +90,6 @@ dt_cu_allocation mock_allocate(int fd, size_t size, int device, int handles,
     vmm.allocations = a;
     pthread_mutex_unlock(&mock_lock);
     return a->number;
-}
-
-const struct range *mock_range(dt_cu_ptr ptr)
-{
-    const struct range *r = vmm.ranges;
-    while (r && (ptr < r->start || ptr - r->start >= r->size))
-        r = r->next;
-    return r;
 }
 
 int dt_mock_vmm_left(void)
@@ -114,16 +119,10 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
         return DT_CU_INVALID_DEVICE;
     switch (attribute) {
     case DT_CU_HAS_VMM:
-        *value = shares("fd") || shares("fabric");
+        *value = shares("fd") || shares("none");
         return DT_CU_OK;
     case DT_CU_HAS_FD:
         *value = shares("fd");
-        return DT_CU_OK;
-    case DT_CU_HAS_FABRIC:
-        *value = shares("fabric");
-        return DT_CU_OK;
-    case DT_CU_HAS_MULTICAST:
-        *value = mock_has_multicast();
         return DT_CU_OK;
     default:
         return DT_CU_INVALID_VALUE;
@@ -135,8 +134,8 @@ static bool is_good(const struct dt_cu_properties *p)
     static const unsigned char none[sizeof(p->flags)];
     return p->type == DT_CU_PINNED && p->location.type == DT_CU_ON_DEVICE &&
            p->location.device >= 0 && p->location.device < mock_devices() &&
-           !(p->handles & ~(DT_CU_HANDLE_FD | DT_CU_HANDLE_FABRIC)) &&
-           !p->unused && !memcmp(p->flags, none, sizeof(none));
+           !(p->handles & ~DT_CU_HANDLE_FD) && !p->unused &&
+           !memcmp(p->flags, none, sizeof(none));
 }
 
 int cuMemGetAllocationGranularity(size_t *size,
@@ -146,7 +145,7 @@ int cuMemGetAllocationGranularity(size_t *size,
     BEGIN(cuMemGetAllocationGranularity);
     if (!is_good(properties) || which != DT_CU_MINIMUM)
         return DT_CU_INVALID_VALUE;
-    *size = MOCK_BLOCK;
+    *size = BLOCK;
     return DT_CU_OK;
 }
 
@@ -157,10 +156,9 @@ int cuMemCreate(dt_cu_allocation *allocation, size_t size,
 {
     char name[sizeof(NAME) + 8];
     BEGIN(cuMemCreate);
-    if (!is_good(p) || !size || size % MOCK_BLOCK || flags)
+    if (!is_good(p) || !size || size % BLOCK || flags)
         return DT_CU_INVALID_VALUE;
-    if ((p->handles & DT_CU_HANDLE_FD && !shares("fd")) ||
-        (p->handles & DT_CU_HANDLE_FABRIC && !shares("fabric")))
+    if (p->handles & DT_CU_HANDLE_FD && !shares("fd"))
         return DT_CU_NOT_SUPPORTED;
     if (size > LIMIT)
         return DT_CU_OUT_OF_MEMORY;
@@ -171,7 +169,7 @@ int cuMemCreate(dt_cu_allocation *allocation, size_t size,
             close(fd);
         return DT_CU_OUT_OF_MEMORY;
     }
-    *allocation = mock_allocate(fd, size, p->location.device, p->handles, NULL);
+    *allocation = allocate(fd, size, p->location.device, p->handles);
     return DT_CU_OK;
 }
 
@@ -179,10 +177,10 @@ int cuMemRelease(dt_cu_allocation allocation)
 {
     BEGIN(cuMemRelease);
     pthread_mutex_lock(&mock_lock);
-    struct allocation *a = mock_allocation(allocation);
+    struct allocation *a = find_allocation(allocation);
     if (a) {
         a->released = true;
-        mock_unuse(a);
+        unuse(a);
     }
     pthread_mutex_unlock(&mock_lock);
     return a ? DT_CU_OK : DT_CU_INVALID_VALUE;
@@ -194,7 +192,7 @@ int cuMemAddressReserve(dt_cu_ptr *ptr, size_t size, size_t alignment,
                         dt_cu_ptr wanted, unsigned long long flags)
 {
     BEGIN(cuMemAddressReserve);
-    if (!size || size % MOCK_BLOCK || alignment || wanted || flags)
+    if (!size || size % BLOCK || alignment || wanted || flags)
         return DT_CU_INVALID_VALUE;
     void *place =
         mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -235,12 +233,10 @@ int cuMemMap(dt_cu_ptr ptr, size_t size, size_t offset,
     BEGIN(cuMemMap);
     pthread_mutex_lock(&mock_lock);
     struct range *r = find_range(ptr, size);
-    struct allocation *a = mock_allocation(allocation);
+    struct allocation *a = find_allocation(allocation);
     bool good = r && !r->mapped && a && a->size == size && !offset && !flags;
-    if (good && a->multicast)
-        good = mock_multicast_full(a->multicast);
-    else if (good && mmap(at(ptr), size, PROT_NONE, MAP_SHARED | MAP_FIXED,
-                          a->fd, 0) == MAP_FAILED)
+    if (good && mmap(at(ptr), size, PROT_NONE, MAP_SHARED | MAP_FIXED, a->fd,
+                     0) == MAP_FAILED)
         abort();
     if (good) {
         r->mapped = a;
@@ -249,8 +245,6 @@ int cuMemMap(dt_cu_ptr ptr, size_t size, size_t offset,
     pthread_mutex_unlock(&mock_lock);
     if (!good)
         return DT_CU_INVALID_VALUE;
-    if (a->multicast)
-        return DT_CU_OK;
     mock_add((struct mock_memory){.start = ptr,
                                   .size = size,
                                   .type = DT_CU_MEMORY_DEVICE,
@@ -267,9 +261,8 @@ int cuMemUnmap(dt_cu_ptr ptr, size_t size)
     struct range *r = find_range(ptr, size);
     bool good = r && r->mapped;
     if (good) {
-        mock_unuse(r->mapped);
+        unuse(r->mapped);
         r->mapped = NULL;
-        r->accessible = false;
     }
     pthread_mutex_unlock(&mock_lock);
     if (!good)
@@ -291,14 +284,9 @@ int cuMemSetAccess(dt_cu_ptr ptr, size_t size,
     pthread_mutex_lock(&mock_lock);
     struct range *r = find_range(ptr, size);
     int device = r && r->mapped ? r->mapped->device : -1;
-    bool multicast = r && r->mapped && r->mapped->multicast;
-    if (multicast)
-        r->accessible =
-            mock_multicast_has(r->mapped->multicast, access->location.device);
-    bool good = multicast ? r->accessible : device >= 0;
     pthread_mutex_unlock(&mock_lock);
-    if (!good || multicast)
-        return good ? DT_CU_OK : DT_CU_INVALID_VALUE;
+    if (device < 0)
+        return DT_CU_INVALID_VALUE;
     if (!mock_reaches(access->location.device, device))
         return DT_CU_INVALID_DEVICE;
     if (mprotect(at(ptr), size, PROT_READ | PROT_WRITE))
@@ -312,24 +300,15 @@ int cuMemExportToShareableHandle(void *handle, dt_cu_allocation allocation,
                                  int type, unsigned long long flags)
 {
     BEGIN(cuMemExportToShareableHandle);
-    struct mock_name name = {.pid = 0};
     int fd = -1;
     pthread_mutex_lock(&mock_lock);
-    const struct allocation *a = mock_allocation(allocation);
-    bool good = a && a->handles & type && !flags;
-    if (good && type == DT_CU_HANDLE_FD)
+    const struct allocation *a = find_allocation(allocation);
+    if (a && a->handles & type && !flags)
         fd = dup(a->fd);
-    else if (good)
-        good = mock_name(&name, a->fd, a->size, a->device);
     pthread_mutex_unlock(&mock_lock);
-    if (!good || (type == DT_CU_HANDLE_FD && fd < 0))
+    if (fd < 0)
         return DT_CU_INVALID_VALUE;
-    if (type == DT_CU_HANDLE_FD) {
-        memcpy(handle, &fd, sizeof(fd));
-    } else {
-        memset(handle, 0, 64);
-        memcpy(handle, &name, sizeof(name));
-    }
+    memcpy(handle, &fd, sizeof(fd));
     return DT_CU_OK;
 }
 
@@ -349,25 +328,17 @@ int cuMemImportFromShareableHandle(dt_cu_allocation *allocation, void *handle,
                                    int type)
 {
     BEGIN(cuMemImportFromShareableHandle);
-    struct mock_name name;
     struct stat status;
     int fd = -1;
-    if (type == DT_CU_HANDLE_FABRIC) {
-        memcpy(&name, handle, sizeof(name));
-        fd = mock_open_name(&name);
-    } else if (type == DT_CU_HANDLE_FD) {
+    if (type == DT_CU_HANDLE_FD)
         fd = fcntl((int)(intptr_t)handle, F_DUPFD_CLOEXEC, 0);
-    }
     if (fd < 0)
         return DT_CU_INVALID_VALUE;
-    struct mock_multicast *multicast = mock_multicast_open(fd);
-    int device = multicast ? 0 : device_of(fd);
+    int device = device_of(fd);
     if (device < 0 || fstat(fd, &status)) {
         close(fd);
         return DT_CU_INVALID_VALUE;
     }
-    size_t size =
-        multicast ? mock_multicast_size(multicast) : (size_t)status.st_size;
-    *allocation = mock_allocate(fd, size, device, type, multicast);
+    *allocation = allocate(fd, (size_t)status.st_size, device, type);
     return DT_CU_OK;
 }

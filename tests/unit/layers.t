@@ -24,8 +24,12 @@ declare -A below=(
     [ckpt]='coll boot exec tl topo base'
     [facade]='ckpt coll boot exec tl topo base'
     [spank]="topo model base"
-    [mesh]='pmix base'
+    [mesh]='base'
     [pmix]='mesh base'
+    [server]='operations mesh base'
+    [operations]='server mesh base'
+    [daemon]='server mesh base'
+    [run]='server mesh base'
     [tools]=''
     [files]='ckpt base'
     [requeue]='base'
@@ -38,7 +42,7 @@ ckpt_files='^ckpt/(checksum|guard|manifest|parity|redundancy|safetensors|slice|s
 
 # Where a foreign header may appear, as a regex of paths.
 declare -A only_in=(
-    [pmix]='^(lib/boot/pmix[a-z_]*\.[ch]|pmix/[^/]*)$'
+    [pmix]='^(lib/boot/pmix[a-z_]*\.[ch]|pmix/(server|operations|daemon)/.*)$'
     [uc[pst]/]='^lib/tl/ucx/[a-z_]*\.[ch]$'
     [cuda]='^lib/gpu/cuda/[a-z_]*\.[ch]$'
     [slurm/]='^spank/.*$'
@@ -53,7 +57,7 @@ layer_of() # PATH; the layer's name
     lib/gpu/coll/*) echo coll ;;
     lib/gpu/*) echo exec ;;
     lib/*/*) echo "${1#lib/}" | cut -d/ -f1 ;;
-    pmix/mesh/*) echo mesh ;;
+    pmix/*/*) echo "${1#pmix/}" | cut -d/ -f1 ;;
     tools/ckpt/*) echo files ;;
     tools/requeue/*) echo requeue ;;
     lib/*) echo facade ;;

@@ -34,10 +34,6 @@ char *size_text(char text[32], size_t bytes);
 char *time_text(char text[32], double us);
 char *rate_text(char text[32], double gbs);
 
-/* Parse "64K", "1G" or "100" into *bytes. Returns false when text is not a size
- * or does not fit. */
-bool size_parse(const char *text, size_t *bytes);
-
 /* ---- job.c: the ranks of the job ---- */
 
 struct place {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* interrupt.c - an end by ^C: at once, and in one line. */
+/* interrupt.c - end the process on ^C, at once and with one line. */
 #include <signal.h>
 #include <unistd.h>
 
 #include "bench.h"
 
-/* a handler can be told nothing otherwise */
+/* A signal handler has no argument of ours. */
 static volatile sig_atomic_t speaks;
 
 static void end(int number)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* job.c - the ranks: who is where, and what they agree on. */
+/* job.c - the ranks of the job, where they run, and reductions over them. */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static void find_place(struct place *place)
     place->local_rank = dt_local_rank();
 }
 
-/* ---- what they agree on ---- */
+/* ---- reductions ---- */
 
 static dt_result_t all_of(const struct job *job, double *value, size_t n,
                           dt_op_t op, struct dt_error *err)
@@ -115,7 +115,7 @@ static void index_nodes(struct job *job)
     }
 }
 
-/* Node names are to be unlike: pretended nodes have one host. */
+/* Make the names of nodes unique: simulated nodes share a host. */
 static void name_nodes(struct job *job)
 {
     char text[sizeof(job->place->host)];

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* main.c - dt-bench: measures the collectives and verifies their results. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "measure/gpu_memory.h"
 #include "report/output.h"
 #include "pairwise/pairwise.h"
 #include "report/report.h"
-#include "tune/tune.h"
+#include "tune/parameters.h"
 
 enum { WRONG = 1, FAILED = 1, USAGE = 64 };
 
@@ -152,12 +154,8 @@ static int rank_of_launcher(void)
 {
     static const char *const names[] = {"PMIX_RANK", "SLURM_PROCID"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *text = getenv(names[i]);
-        char *end;
-        if (!text || *text < '0' || *text > '9')
-            continue;
-        unsigned long rank = strtoul(text, &end, 10);
-        if (!*end && rank < 1 << 30)
+        int64_t rank;
+        if (dt_number_parse(getenv(names[i]), 0, INT_MAX, &rank))
             return (int)rank;
     }
     return -1;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "measure/element.h"
 
 enum {
@@ -97,23 +98,23 @@ static dt_result_t set_number(size_t *value, size_t least, size_t most,
                               const char *name, const char *text,
                               struct dt_error *err)
 {
-    char *end;
-    unsigned long long number = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || number < least || number > most)
-        return fail(err, DT_ERR_INVALID_ARG, "%s %s: expected %zu to %zu", name,
-                    text, least, most);
-    *value = (size_t)number;
-    return DT_SUCCESS;
+    int64_t number;
+    dt_result_t rc =
+        dt_number_read(name, text, (int64_t)least, (int64_t)most, &number, err);
+    if (rc == DT_SUCCESS)
+        *value = (size_t)number;
+    return rc;
 }
 
 static dt_result_t set_size(size_t *value, const char *name, const char *text,
                             struct dt_error *err)
 {
-    if (!size_parse(text, value))
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "%s %s: expected bytes, such as 8, 64K, 16M or 1G", name,
-                    text);
-    return DT_SUCCESS;
+    uint64_t bytes;
+    dt_result_t rc =
+        dt_number_read_size(name, text, 0, PTRDIFF_MAX, &bytes, err);
+    if (rc == DT_SUCCESS)
+        *value = (size_t)bytes;
+    return rc;
 }
 
 static dt_result_t set_flag(bool *flag, const char *name, const char *text,
@@ -163,7 +164,7 @@ static dt_result_t set_root(struct options *options, const char *text,
     options->root = -1;
     if (!strcmp(text, "all"))
         return DT_SUCCESS;
-    dt_result_t rc = set_number(&rank, 0, INT_MAX, "-r", text, err);
+    dt_result_t rc = set_number(&rank, 0, INT_MAX, "-r ", text, err);
     options->root = (int)rank;
     return rc;
 }
@@ -229,21 +230,21 @@ static dt_result_t take(struct options *options, int c, const char *value,
 {
     switch (c) {
     case 'b':
-        return set_size(&options->minbytes, "-b", value, err);
+        return set_size(&options->minbytes, "-b ", value, err);
     case 'e':
-        return set_size(&options->maxbytes, "-e", value, err);
+        return set_size(&options->maxbytes, "-e ", value, err);
     case 'i':
-        return set_size(&options->stepbytes, "-i", value, err);
+        return set_size(&options->stepbytes, "-i ", value, err);
     case 'f':
-        return set_number(&options->stepfactor, 2, 1 << 30, "-f", value, err);
+        return set_number(&options->stepfactor, 2, 1 << 30, "-f ", value, err);
     case 'n':
-        return set_number(&options->iters, 1, 1 << 30, "-n", value, err);
+        return set_number(&options->iters, 1, 1 << 30, "-n ", value, err);
     case 'w':
-        return set_number(&options->warmups, 0, 1 << 30, "-w", value, err);
+        return set_number(&options->warmups, 0, 1 << 30, "-w ", value, err);
     case 'c':
-        return set_number(&options->checks, 0, 1 << 30, "-c", value, err);
+        return set_number(&options->checks, 0, 1 << 30, "-c ", value, err);
     case 'z':
-        return set_flag(&options->blocking, "-z", value, err);
+        return set_flag(&options->blocking, "-z ", value, err);
     case 'd':
         return set_dtype(options, value, err);
     case 'o':

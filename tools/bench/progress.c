@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* progress.c - what a long run is at, for who sits before it. */
+/* progress.c - the progress line of a long run. */
 #include <stdarg.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* text.c - text for people. */
+/* text.c - messages, and numbers with their units. */
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "bench.h"
 
@@ -66,24 +64,4 @@ char *rate_text(char text[32], double gbs)
     else
         snprintf(text, 32, "%.3g MB/s", gbs * 1e3);
     return text;
-}
-
-bool size_parse(const char *text, size_t *bytes)
-{
-    static const char suffixes[] = "kmgt";
-    char *end;
-    if (*text < '0' || *text > '9')
-        return false;
-    unsigned long long value = strtoull(text, &end, 10);
-    int shift = 0;
-    if (*end) {
-        const char *at = strchr(suffixes, *end | ' ');
-        if (!at || end[1])
-            return false;
-        shift = 10 * (int)(at - suffixes + 1);
-    }
-    if (value > (unsigned long long)PTRDIFF_MAX >> shift)
-        return false;
-    *bytes = (size_t)value << shift;
-    return true;
 }

@@ -9,7 +9,7 @@
 #include "coll/engine/layout.h"
 #include "coll/engine/sched.h"
 #include "coll/engine/shape.h"
-#include "coll/engine/tune.h"
+#include "tune/tune.h"
 
 struct dt_plan {
     struct dt_sched *sched;

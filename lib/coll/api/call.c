@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "coll/algorithm/uneven.h"
-#include "coll/engine/names.h"
+#include "base/names.h"
 #include "exec/exec.h"
 
 /* What kinds of calls have. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/engine/names.h"
+#include "base/names.h"
 
 /* What a rank calls, as it goes over the wire; what a call has not is 0. */
 struct record {

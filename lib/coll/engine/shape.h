@@ -4,22 +4,7 @@
 #ifndef DT_COLL_ENGINE_SHAPE_H
 #define DT_COLL_ENGINE_SHAPE_H
 
-#include "dt.h"
-
-/* A barrier is an allreduce of one number. */
-enum dt_coll {
-    DT_COLL_ALLREDUCE,
-    DT_COLL_REDUCE,
-    DT_COLL_BCAST,
-    DT_COLL_ALLGATHER,
-    DT_COLL_REDUCE_SCATTER,
-    DT_COLL_ALLTOALL,
-    DT_COLL_GATHER,
-    DT_COLL_SCATTER,
-    DT_COLL_SEND, /* to root */
-    DT_COLL_RECV, /* from root */
-};
-#define DT_COLLS (DT_COLL_RECV + 1)
+#include "base/names.h"
 
 /* Equal shapes share one schedule, unless they have counts of their own. */
 struct dt_shape {

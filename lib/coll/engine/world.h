@@ -10,7 +10,7 @@
 #include "boot/boot.h"
 #include "boot/card.h"
 #include "coll/engine/layout.h"
-#include "coll/engine/tune.h"
+#include "tune/tune.h"
 #include "tl/tl.h"
 
 struct dt_comm;

@@ -165,11 +165,10 @@ static dt_result_t by_nccl(struct dt_gpu_comm *gpu, struct dt_gpu_work *work,
 }
 
 static dt_result_t by_node(struct dt_gpu_comm *gpu, struct dt_gpu_work *work,
-                           const struct dt_call *call, bool multicast,
-                           struct dt_error *err)
+                           const struct dt_call *call, struct dt_error *err)
 {
     bool barrier = call->kind == DT_CALL_BARRIER;
-    dt_result_t rc = (multicast ? dt_gpu_multicast_start : dt_gpu_node_start)(
+    dt_result_t rc = dt_gpu_node_start(
         gpu->node, &work->base.shape, barrier ? NULL : call->sendbuf,
         barrier ? NULL : call->recvbuf, call->stream, &work->ticket, err);
     if (rc != DT_SUCCESS || !call->capturing)
@@ -187,9 +186,7 @@ static dt_result_t put(struct dt_gpu_comm *gpu, struct dt_gpu_work *work,
     case DT_GPU_BY_NCCL:
         return by_nccl(gpu, work, call, err);
     case DT_GPU_BY_NODE:
-        return by_node(gpu, work, call, false, err);
-    case DT_GPU_BY_MULTICAST:
-        return by_node(gpu, work, call, true, err);
+        return by_node(gpu, work, call, err);
     case DT_GPU_STAGED:
         break;
     }

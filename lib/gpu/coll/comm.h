@@ -23,7 +23,6 @@
 #include <time.h>
 
 #include "gpu/coll/coll.h"
-#include "gpu/coll/multicast.h"
 #include "gpu/coll/nccl.h"
 #include "gpu/coll/node.h"
 
@@ -165,7 +164,7 @@ dt_result_t dt_gpu_lane(struct dt_gpu_comm *gpu, enum dt_coll coll, size_t peer,
 
 /* ---- gpu_ways.c ---- */
 
-/* Open nccl, node and its multicast, as the user of the first rank, or the
+/* Open nccl and node, as the user of the first rank, or the
  * tuning parameters, want them, and as they are to be had; twin is there.
  * Collective, blocks. Errors, on all ranks: those of the collectives,
  * NO_MEMORY, INVALID_ARG (DT_GPU_WAY), UNSUPPORTED (not to be had, and that is
@@ -175,12 +174,7 @@ dt_result_t dt_gpu_open_ways(struct dt_gpu_comm *gpu, struct dt_comm *twin,
 
 /* Which of them this call goes; neither: through the host. The same on all
  * ranks. */
-enum dt_gpu_route {
-    DT_GPU_STAGED,
-    DT_GPU_BY_NODE,
-    DT_GPU_BY_MULTICAST, /* of the node */
-    DT_GPU_BY_NCCL
-};
+enum dt_gpu_route { DT_GPU_STAGED, DT_GPU_BY_NODE, DT_GPU_BY_NCCL };
 enum dt_gpu_route dt_gpu_route_of(const struct dt_gpu_comm *gpu,
                                   const struct dt_call *call);
 

@@ -36,8 +36,7 @@ void dt_gpu_nccl_close(struct dt_gpu_nccl *nccl);
 /* Can it be done so? Equal on all ranks for equal shapes. Not: SEND and RECV,
  * factors, reductions of 8-bit floats, MIN and MAX of floats (those of NCCL
  * pass over a NaN), AVG of integers. */
-bool dt_gpu_nccl_serves(const struct dt_gpu_nccl *nccl,
-                        const struct dt_shape *shape);
+bool dt_gpu_nccl_serves(const struct dt_shape *shape);
 
 /* Put it on the stream, which is not being captured, behind all that was
  * started before on any stream. *ticket tells dt_gpu_nccl_done when it is over.

@@ -64,11 +64,9 @@ static enum dt_nccl_op op_of(dt_op_t op)
     return DT_NCCL_SUM;
 }
 
-bool dt_gpu_nccl_serves(const struct dt_gpu_nccl *nccl,
-                        const struct dt_shape *shape)
+bool dt_gpu_nccl_serves(const struct dt_shape *shape)
 {
     const bool is_float = dt_exec_is_float(shape->dtype);
-    (void)nccl;
     if (shape->coll == DT_COLL_SEND || shape->coll == DT_COLL_RECV)
         return false;
     if (!reduces(shape))

@@ -119,8 +119,7 @@ static dt_result_t follow(const struct dt_gpu_node *node, dt_stream_t stream,
                                  node->last, stream, err);
 }
 
-bool dt_gpu_node_serves(const struct dt_gpu_node *node,
-                        const struct dt_shape *shape)
+bool dt_gpu_node_serves(const struct dt_shape *shape)
 {
     if (shape->coll == DT_COLL_SEND || shape->coll == DT_COLL_RECV ||
         shape->sendcounts || shape->senddispls || shape->recvcounts ||
@@ -129,9 +128,7 @@ bool dt_gpu_node_serves(const struct dt_gpu_node *node,
     const bool reduces = shape->coll == DT_COLL_ALLREDUCE ||
                          shape->coll == DT_COLL_REDUCE ||
                          shape->coll == DT_COLL_REDUCE_SCATTER;
-    /* between nodes the host's collectives fold in another order */
-    return !reduces ||
-           (!node->apart && dt_exec_supports(shape->dtype, shape->op));
+    return !reduces || dt_exec_supports(shape->dtype, shape->op);
 }
 
 dt_result_t dt_gpu_node_put(struct dt_gpu_node *node, struct dt_gpu_exchange *x,
@@ -235,7 +232,6 @@ void dt_gpu_node_close(struct dt_gpu_node *node)
     const struct dt_gpu_ops *ops = node->gpu->ops;
     dt_gpu_node_leave(node);
     if (!node->stuck) {
-        ops->window_free(node->gpu, &node->window);
         if (node->board[node->rank])
             ops->share_free(node->gpu, node->board[node->rank], NULL);
         if (node->words)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* node.h - collectives among GPUs that read each other's memory: the ranks
- * of a communicator that is all on one node, or on one NVLink fabric.
+ * of a communicator that is all on one node.
  *
  * Each rank shares a board with the others and puts exchanges (exec/gpu.h) on
  * the caller's stream. No host waits for anything. */
@@ -16,9 +16,9 @@ struct dt_gpu_node;
 /* Share boards between all ranks of comm, device being mine, and see whether
  * every rank really reads and writes the others'. Collective over comm, whose
  * host collectives it uses; blocks. The first kind of dt_gpu_sharing that no
- * rank is refused is taken; between nodes, only FABRIC. *node is NULL, on all
- * ranks, where it is not to be had, and reason (512 bytes) says who cannot and
- * why: more than DT_GPU_PEERS ranks, no peer-to-peer, refused handles of each
+ * rank is refused is taken. *node is NULL, on all ranks, where it is not to be
+ * had, and reason (512 bytes) says who cannot and why: more than DT_GPU_PEERS
+ * ranks, or more than one node, no peer-to-peer, refused handles of each
  * kind, a self-test that failed. Errors: those of the collectives, NO_MEMORY.
  */
 dt_result_t dt_gpu_node_open(struct dt_comm *comm, struct dt_gpu *gpu,
@@ -38,9 +38,8 @@ void dt_gpu_node_close(struct dt_gpu_node *node);
 
 /* Can it be done so, with the bits of the host's? Equal on all ranks for equal
  * shapes: any even form but SEND and RECV, for types and ops that the kernels
- * have; between nodes nothing that folds. */
-bool dt_gpu_node_serves(const struct dt_gpu_node *node,
-                        const struct dt_shape *shape);
+ * have. */
+bool dt_gpu_node_serves(const struct dt_shape *shape);
 
 /* Put it on the stream, behind all that was started before on any stream.
  * *ticket tells dt_gpu_node_done when it is over. A barrier is an ALLREDUCE

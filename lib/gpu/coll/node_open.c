@@ -93,7 +93,6 @@ static void make_board(struct opening *o)
     node->gpu = o->gpu;
     node->device = o->device;
     node->sharing = o->sharing;
-    node->apart = o->comm->layout.nnodes > 1;
     node->rank = o->comm->rank;
     node->size = o->comm->size;
     node->timeout = o->comm->world->timeout;
@@ -140,14 +139,7 @@ static dt_result_t find_device(struct dt_gpu *gpu, const char *bus, int *device,
     return rc;
 }
 
-static bool is_near(const struct opening *o, size_t r)
-{
-    const struct dt_layout *layout = &o->comm->layout;
-    return layout->node_of[r] == layout->node;
-}
-
-/* May my GPU read that of rank r? Importing it may succeed all the same. Of one
- * on another node, importing it tells. */
+/* May my GPU read that of rank r? Importing it may succeed all the same. */
 static dt_result_t look_at(const struct opening *o, size_t r,
                            struct dt_error *err)
 {
@@ -155,7 +147,7 @@ static dt_result_t look_at(const struct opening *o, size_t r,
     const char *bus = o->all[r].bus;
     int peer;
     bool yes = true;
-    if (!is_near(o, r) || !strcmp(bus, o->mine.bus))
+    if (!strcmp(bus, o->mine.bus))
         return DT_SUCCESS;
     dt_result_t rc = find_device(gpu, bus, &peer, err);
     if (rc == DT_SUCCESS && peer < 0)
@@ -360,7 +352,10 @@ static bool few_enough(const struct dt_comm *comm, char reason[512])
     if (comm->size > DT_GPU_PEERS)
         snprintf(reason, 512, "it has %zu ranks, more than %d", comm->size,
                  DT_GPU_PEERS);
-    return comm->size <= DT_GPU_PEERS;
+    else if (comm->layout.nnodes > 1)
+        snprintf(reason, 512, "its ranks are on %zu nodes",
+                 comm->layout.nnodes);
+    return comm->size <= DT_GPU_PEERS && comm->layout.nnodes == 1;
 }
 
 /* All who cannot were refused this kind of handle, as their last votes say. */
@@ -388,11 +383,6 @@ dt_result_t dt_gpu_node_open(struct dt_comm *comm, struct dt_gpu *gpu,
     struct opening o = {.node = NULL};
     if (again)
         reason[0] = '\0';
-    if (again && comm->layout.nnodes > 1) {
-        snprintf(reason, 512, "its ranks are on %zu nodes",
-                 comm->layout.nnodes);
-        sharing = DT_GPU_SHARE_FABRIC;
-    }
     for (; again && sharing < DT_GPU_SHARINGS; sharing++) {
         char why[512] = "";
         o = (struct opening){.comm = comm,

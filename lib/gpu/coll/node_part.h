@@ -40,17 +40,15 @@ struct dt_gpu_node {
     struct dt_gpu *gpu;
     int device;
     enum dt_gpu_sharing sharing; /* of the boards */
-    bool apart;                  /* the ranks are on more than one node */
     size_t rank, size;
     long timeout;              /* seconds */
     size_t post;               /* bytes of the longest row that is posted */
     void *board[DT_GPU_PEERS]; /* of each rank; mine is my own to free */
     struct dt_gpu_words *words;
-    struct dt_gpu_window window; /* gpu_multicast.c; or all zero */
-    uint32_t last;               /* ticket */
-    dt_stream_t stream;          /* that the last one was put on */
-    bool left;                   /* the others' boards are given back */
-    bool stuck; /* the GPU does not come back: nothing can be freed */
+    uint32_t last;      /* ticket */
+    dt_stream_t stream; /* that the last one was put on */
+    bool left;          /* the others' boards are given back */
+    bool stuck;         /* the GPU does not come back: nothing can be freed */
 };
 
 /* What is not of a way: among whom, and for which call. */

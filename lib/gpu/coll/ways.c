@@ -118,19 +118,14 @@ static dt_result_t insist(const struct wish *wish, enum dt_tune_way way,
 static void tell_why_not(struct dt_gpu_comm *gpu, const struct wish *wish,
                          enum dt_tune_way way, const char *reason)
 {
-    const bool nccl = way == DT_TUNE_NCCL;
     gpu->missed[way] = true;
     for (const struct dt_gpu_comm *other = gpu->next; other;
          other = other->next)
         if (other->missed[way])
             return;
     if (gpu->comm->world->rank == 0)
-        fprintf(stderr, "dt: %s%s: it goes on without %s: %s\n",
-                wish->given ? DT_ENV_GPU_WAY : DT_ENV_TUNE,
-                !wish->given ? ""
-                : nccl       ? "=nccl"
-                             : "=multicast",
-                nccl ? "NCCL" : "multicast", reason);
+        fprintf(stderr, "dt: %s: it goes on without NCCL: %s\n",
+                wish->given ? DT_ENV_GPU_WAY "=nccl" : DT_ENV_TUNE, reason);
 }
 
 /* If one rank cannot do it with one other, none does. */
@@ -172,43 +167,6 @@ static dt_result_t open_node(struct dt_gpu_comm *gpu, struct dt_comm *twin,
     return insist(wish, DT_TUNE_IPC, "ipc", gpu->reason, err);
 }
 
-/* All let go of the boards before somebody frees them. */
-static dt_result_t give_up_node(struct dt_gpu_comm *gpu, struct dt_comm *twin,
-                                struct dt_error *err)
-{
-    const struct dt_error none = {""};
-    dt_gpu_node_leave(gpu->node);
-    dt_result_t rc = dt_gpu_agree(twin, DT_SUCCESS, &none, err);
-    dt_gpu_node_close(gpu->node);
-    gpu->node = NULL;
-    return rc;
-}
-
-/* Where it is not to be had, its test may have left the node anywhere: there is
- * another one then. */
-static dt_result_t open_multicast(struct dt_gpu_comm *gpu, struct dt_comm *twin,
-                                  const struct wish *wish, struct dt_error *err)
-{
-    struct dt_error why = {""};
-    char reason[512];
-    bool yes = false, anew = gpu->node != NULL;
-    dt_result_t rc = DT_SUCCESS;
-    snprintf(reason, sizeof(reason), "%s", gpu->reason);
-    if (gpu->node) {
-        rc = dt_gpu_multicast_open(twin, gpu->node, &yes, reason, &why);
-        rc = dt_gpu_agree(twin, rc, &why, err);
-    }
-    if (rc != DT_SUCCESS || yes)
-        return rc;
-    if (gpu->node)
-        rc = give_up_node(gpu, twin, err);
-    if (rc == DT_SUCCESS)
-        rc = insist(wish, DT_TUNE_MULTICAST, "multicast", reason, err);
-    if (rc == DT_SUCCESS)
-        tell_why_not(gpu, wish, DT_TUNE_MULTICAST, reason);
-    return rc == DT_SUCCESS && anew ? open_node(gpu, twin, wish, err) : rc;
-}
-
 dt_result_t dt_gpu_open_ways(struct dt_gpu_comm *gpu, struct dt_comm *twin,
                              struct dt_error *err)
 {
@@ -228,8 +186,6 @@ dt_result_t dt_gpu_open_ways(struct dt_gpu_comm *gpu, struct dt_comm *twin,
     rc = agree_on_direct(gpu, twin, err);
     if (rc == DT_SUCCESS)
         rc = open_node(gpu, twin, &wish, err);
-    if (rc == DT_SUCCESS && is_wanted(gpu, DT_TUNE_MULTICAST))
-        rc = open_multicast(gpu, twin, &wish, err);
     return rc;
 }
 
@@ -263,14 +219,11 @@ enum dt_gpu_route dt_gpu_route_of(const struct dt_gpu_comm *gpu,
         return DT_GPU_STAGED;
     const int32_t way = way_of(gpu, &call->shape);
     if (gpu->nccl && way == DT_TUNE_NCCL && !call->capturing &&
-        dt_gpu_nccl_serves(gpu->nccl, &call->shape))
+        dt_gpu_nccl_serves(&call->shape))
         return DT_GPU_BY_NCCL;
     /* a graph cannot capture what goes through the host */
     if (!gpu->node || (way == DT_TUNE_STAGED && !call->capturing) ||
-        !dt_gpu_node_serves(gpu->node, &call->shape))
+        !dt_gpu_node_serves(&call->shape))
         return DT_GPU_STAGED;
-    return way == DT_TUNE_MULTICAST &&
-                   dt_gpu_multicast_serves(gpu->node, &call->shape)
-               ? DT_GPU_BY_MULTICAST
-               : DT_GPU_BY_NODE;
+    return DT_GPU_BY_NODE;
 }

@@ -50,8 +50,7 @@
     DT_CUDA_TYPES(DT_CUDA_REDUCE)                                              \
     DT_CUDA_FLOATS(DT_CUDA_CAST)                                               \
     X(dt_move, dt_tensors_args)                                                \
-    X(dt_place, dt_exchange_args)                                              \
-    X(dt_multicast, dt_exchange_args)
+    X(dt_place, dt_exchange_args)
 
 /* DT_KERNEL_dt_fold_i8 ... */
 enum dt_kernel {
@@ -98,8 +97,8 @@ struct dt_tensors_args {
     char *data[DT_CUDA_TENSORS];
 };
 
-/* dt_place (count is bytes), dt_reduce_TYPE, dt_multicast: a grid of at most
- * DT_CUDA_BLOCKS, the same on all ranks, as are all of these but those of send,
+/* dt_place (count is bytes), dt_reduce_TYPE: a grid of at most DT_CUDA_BLOCKS,
+ * the same on all ranks, as are all of these but those of send,
  * recv, and what the host is told by. */
 struct dt_exchange_args {
     char *board[DT_CUDA_PEERS];        /* of all ranks */
@@ -118,12 +117,11 @@ struct dt_exchange_args {
     double scale;
     uint32_t done_value;
     uint32_t rank, size, sources, rows;
-    uint32_t divisor;  /* of the result; 0: none */
-    int32_t op, dtype; /* dtype: of dt_multicast */
+    uint32_t divisor; /* of the result; 0: none */
+    int32_t op;
     uint32_t spread, post;
     uint32_t from;              /* bits: the ranks that show something */
     uint8_t who[DT_CUDA_PEERS]; /* the rank of each source */
-    char *all, *own;            /* dt_multicast: slot bytes of all, of mine */
 };
 
 #endif

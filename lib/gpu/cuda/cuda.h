@@ -127,33 +127,15 @@ void dt_cuda_release(struct dt_gpu *gpu, void *ptr);
  * of thing is what frees it. All answer the driver's codes, NOT_SUPPORTED where
  * it has no such memory or the device cannot share it so. */
 int dt_cuda_vmm_alloc(const struct dt_cuda_driver *driver, int device,
-                      enum dt_gpu_sharing sharing, size_t size,
-                      struct dt_cuda_thing *thing);
+                      size_t size, struct dt_cuda_thing *thing);
 int dt_cuda_vmm_export(const struct dt_cuda_driver *driver,
                        const struct dt_cuda_thing *thing,
                        struct dt_gpu_handle *handle);
 int dt_cuda_vmm_import(const struct dt_cuda_driver *driver, int device,
                        const struct dt_gpu_handle *handle,
                        struct dt_cuda_thing *thing);
-/* An address for the allocation, where device may use it. */
-int dt_cuda_vmm_map(const struct dt_cuda_driver *driver, int device,
-                    struct dt_cuda_thing *thing);
 int dt_cuda_vmm_free(const struct dt_cuda_driver *driver,
                      const struct dt_cuda_thing *thing);
-
-/* cuda_multicast.c */
-dt_result_t dt_cuda_window_make(struct dt_gpu *gpu, int device, size_t n,
-                                size_t size, struct dt_gpu_window *window,
-                                struct dt_gpu_handle *handle,
-                                struct dt_error *err);
-dt_result_t dt_cuda_window_join(struct dt_gpu *gpu, int device,
-                                const struct dt_gpu_handle *handle,
-                                struct dt_gpu_window *window,
-                                struct dt_error *err);
-dt_result_t dt_cuda_window_bind(struct dt_gpu *gpu,
-                                struct dt_gpu_window *window,
-                                struct dt_error *err);
-void dt_cuda_window_free(struct dt_gpu *gpu, struct dt_gpu_window *window);
 
 /* cuda_stream.c */
 dt_result_t dt_cuda_stream_device(struct dt_gpu *gpu, dt_stream_t stream,

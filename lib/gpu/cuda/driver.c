@@ -16,7 +16,6 @@ struct symbol {
 #define SYMBOL(name, params) {#name, offsetof(struct dt_cuda_driver, name)},
 static const struct symbol needed[] = {DT_CU_FUNCTIONS(SYMBOL)};
 static const struct symbol vmm[] = {DT_CU_VMM(SYMBOL)};
-static const struct symbol multicast[] = {DT_CU_MULTICAST(SYMBOL)};
 #undef SYMBOL
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -57,8 +56,6 @@ static dt_result_t find_symbols(struct dt_cuda_driver *driver,
 {
     const char *missing = find(driver, needed, LENGTH(needed));
     driver->vmm = !find(driver, vmm, LENGTH(vmm));
-    driver->multicast =
-        !find(driver, multicast, LENGTH(multicast)) && driver->vmm;
     dt_result_t rc = check_version(driver, err);
     if (rc || !missing)
         return rc;

@@ -55,14 +55,6 @@ enum {
 enum {
     DT_CU_HAS_VMM = 102,
     DT_CU_HAS_FD = 103,
-    DT_CU_HAS_FABRIC = 128,
-    DT_CU_HAS_MULTICAST = 132, /* by the switch between it and others */
-};
-
-/* The ways to share it; bits, of which an allocation may have several. */
-enum {
-    DT_CU_HANDLE_FD = 1,
-    DT_CU_HANDLE_FABRIC = 8,
 };
 
 enum {
@@ -82,6 +74,7 @@ enum {
 #define DT_CU_ON_DEVICE       1
 #define DT_CU_READ_WRITE      3
 #define DT_CU_MINIMUM         0
+#define DT_CU_HANDLE_FD       1 /* shared by a descriptor */
 #define DT_CU_MAX_PITCH       INT32_MAX
 
 /* cuLaunchKernel's way to take all parameters as one piece of memory */
@@ -130,12 +123,6 @@ struct dt_cu_properties {
 struct dt_cu_access {
     struct dt_cu_location location;
     int flags;
-};
-
-struct dt_cu_multicast {
-    unsigned devices;
-    size_t size;
-    unsigned long long handles, flags;
 };
 
 /* X(name of the symbol, its parameters); all return an int, 0 is success */
@@ -220,26 +207,12 @@ struct dt_cu_multicast {
     X(cuMemImportFromShareableHandle,                                          \
       (dt_cu_allocation * allocation, void *handle, int type))
 
-/* Those of cuda_multicast.c, of CUDA 12.1 and later: all or none. */
-#define DT_CU_MULTICAST(X)                                                     \
-    X(cuMulticastGetGranularity,                                               \
-      (size_t * size, const struct dt_cu_multicast *properties, int which))    \
-    X(cuMulticastCreate,                                                       \
-      (dt_cu_allocation * object, const struct dt_cu_multicast *properties))   \
-    X(cuMulticastAddDevice, (dt_cu_allocation object, int device))             \
-    X(cuMulticastBindMem,                                                      \
-      (dt_cu_allocation object, size_t offset, dt_cu_allocation memory,        \
-       size_t memory_offset, size_t size, unsigned long long flags))           \
-    X(cuMulticastUnbind,                                                       \
-      (dt_cu_allocation object, int device, size_t offset, size_t size))
-
 struct dt_cuda_driver {
     void *library;
-    bool vmm, multicast; /* it has these */
+    bool vmm; /* it has these */
 #define DT_CU_MEMBER(name, params) int(*name) params;
     DT_CU_FUNCTIONS(DT_CU_MEMBER)
     DT_CU_VMM(DT_CU_MEMBER)
-    DT_CU_MULTICAST(DT_CU_MEMBER)
 #undef DT_CU_MEMBER
 };
 

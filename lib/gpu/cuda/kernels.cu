@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* kernels.cu - the kernels of the device image. */
-#include "gpu/cuda/multicast.h"
+#include "gpu/cuda/exchange.h"
 
 #define X(name, args)                                                          \
     extern "C" __global__ void __launch_bounds__(DT_CUDA_THREADS)              \

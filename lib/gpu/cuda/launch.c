@@ -243,15 +243,9 @@ dt_result_t dt_cuda_cast(struct dt_gpu *gpu, int device, void *dst,
 static dt_result_t check(const struct dt_gpu_exchange *x, struct dt_error *err)
 {
     const bool reduces = x->way != DT_GPU_PLACE;
-    const bool multicast = x->way == DT_GPU_MULTICAST;
     if (!dt_dtype_size(x->dtype) ||
-        (reduces && !dt_exec_supports(x->dtype, x->op)) ||
-        (multicast && !(dt_gpu_multicasts(x->dtype, x->op) && x->scale == 1)))
+        (reduces && !dt_exec_supports(x->dtype, x->op)))
         return no_such(err);
-    if (multicast &&
-        (!x->window || !x->window->all || x->window->size < DT_GPU_SLOT_MIN))
-        return dt_error_set(err, DT_ERR_INVALID_ARG,
-                            "MULTICAST needs a window that is bound");
     if (x->size < 1 || x->size > DT_GPU_PEERS || x->rank >= x->size ||
         x->from >> x->size)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
@@ -273,11 +267,11 @@ static dt_result_t check(const struct dt_gpu_exchange *x, struct dt_error *err)
                             "%zu rows to send, wanted one, or, but for SPREAD, "
                             "one for each of %zu ranks",
                             x->send_rows, x->size);
-    if (x->post && (x->way == DT_GPU_SPREAD || multicast ||
+    if (x->post && (x->way == DT_GPU_SPREAD ||
                     x->count > DT_GPU_POST_MAX / dt_dtype_size(x->dtype)))
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "%zu elements cannot be posted, wanted at most %zu "
-                            "bytes, and neither SPREAD nor MULTICAST",
+                            "bytes, and not of SPREAD",
                             x->count, DT_GPU_POST_MAX);
     if (x->count > SIZE_MAX / 8 / DT_GPU_PEERS / DT_GPU_BLOCKS)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
@@ -343,13 +337,12 @@ dt_result_t dt_cuda_exchange(struct dt_gpu *gpu, int device,
     if (rc != DT_SUCCESS)
         return rc;
     const bool place = x->way == DT_GPU_PLACE;
-    const bool multicast = x->way == DT_GPU_MULTICAST;
     size_t elem = dt_dtype_size(x->dtype), bytes = x->count * elem;
     struct dt_exchange_args args = {
         .send = x->from >> x->rank & 1 ? x->send : NULL,
         .recv = x->recv,
         .count = place ? bytes : x->count,
-        .slot = multicast ? x->window->size : x->slot,
+        .slot = x->slot,
         .send_pitch = x->send_pitch,
         .recv_pitch = x->recv_pitch,
         .abort = x->abort,
@@ -360,12 +353,9 @@ dt_result_t dt_cuda_exchange(struct dt_gpu *gpu, int device,
         .size = (uint32_t)x->size,
         .rows = (uint32_t)x->send_rows,
         .op = x->op == DT_OP_AVG ? DT_OP_SUM : x->op,
-        .dtype = (int32_t)x->dtype,
         .spread = x->way == DT_GPU_SPREAD,
         .post = x->post,
         .from = x->from,
-        .all = multicast ? x->window->all : NULL,
-        .own = multicast ? x->window->own : NULL,
     };
     name_ranks(&args, x);
     if (x->op == DT_OP_AVG && !place)
@@ -379,9 +369,8 @@ dt_result_t dt_cuda_exchange(struct dt_gpu *gpu, int device,
     size_t threads = ceiling(ceiling(work / blocks, 16), 32) * 32;
     threads = at_most(threads < 64 ? 64 : threads, DT_CUDA_THREADS);
     enum dt_kernel kernel =
-        place       ? DT_KERNEL_dt_place
-        : multicast ? DT_KERNEL_dt_multicast
-                    : (enum dt_kernel)(DT_KERNEL_dt_reduce_i8 + (int)x->dtype);
+        place ? DT_KERNEL_dt_place
+              : (enum dt_kernel)(DT_KERNEL_dt_reduce_i8 + (int)x->dtype);
     return dt_cuda_launch(gpu, device, kernel, (unsigned)blocks,
                           (unsigned)threads, &args, sizeof(args), stream, err);
 }

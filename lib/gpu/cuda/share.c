@@ -65,7 +65,6 @@ static bool is_refusal(int code)
 static const char *const names[DT_GPU_SHARINGS] = {
     [DT_GPU_SHARE_IPC] = "IPC handle",
     [DT_GPU_SHARE_FD] = "file descriptor",
-    [DT_GPU_SHARE_FABRIC] = "fabric handle",
 };
 
 static int alloc(const struct dt_cuda_driver *driver,
@@ -74,7 +73,7 @@ static int alloc(const struct dt_cuda_driver *driver,
 {
     dt_cu_ptr ptr = 0;
     if (sharing != DT_GPU_SHARE_IPC)
-        return dt_cuda_vmm_alloc(driver, thing->device, sharing, size, thing);
+        return dt_cuda_vmm_alloc(driver, thing->device, size, thing);
     int code = driver->cuMemAlloc_v2(&ptr, size);
     thing->at = (void *)(uintptr_t)ptr;
     return code;

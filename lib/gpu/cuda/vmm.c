@@ -7,23 +7,14 @@
 
 #include "gpu/cuda/cuda.h"
 
-static const struct {
-    int attribute, handle;
-} kinds[DT_GPU_SHARINGS] = {
-    [DT_GPU_SHARE_FD] = {DT_CU_HAS_FD, DT_CU_HANDLE_FD},
-    [DT_GPU_SHARE_FABRIC] = {DT_CU_HAS_FABRIC, DT_CU_HANDLE_FABRIC},
-};
-
-static int check(const struct dt_cuda_driver *driver, int device,
-                 enum dt_gpu_sharing sharing)
+static int check(const struct dt_cuda_driver *driver, int device)
 {
     int maps = 0, shares = 0;
     if (!driver->vmm)
         return DT_CU_NOT_SUPPORTED;
     int code = driver->cuDeviceGetAttribute(&maps, DT_CU_HAS_VMM, device);
     if (!code)
-        code = driver->cuDeviceGetAttribute(&shares, kinds[sharing].attribute,
-                                            device);
+        code = driver->cuDeviceGetAttribute(&shares, DT_CU_HAS_FD, device);
     return !code && !(maps && shares) ? DT_CU_NOT_SUPPORTED : code;
 }
 
@@ -41,8 +32,9 @@ static int map_at(const struct dt_cuda_driver *driver, int device,
     return code;
 }
 
-int dt_cuda_vmm_map(const struct dt_cuda_driver *driver, int device,
-                    struct dt_cuda_thing *thing)
+/* An address for the allocation, where device may use it. */
+static int map_it(const struct dt_cuda_driver *driver, int device,
+                  struct dt_cuda_thing *thing)
 {
     dt_cu_ptr ptr = 0;
     int code = driver->cuMemAddressReserve(&ptr, thing->mapped, 0, 0, 0);
@@ -59,23 +51,22 @@ int dt_cuda_vmm_map(const struct dt_cuda_driver *driver, int device,
 static int map_or_release(const struct dt_cuda_driver *driver, int device,
                           struct dt_cuda_thing *thing)
 {
-    int code = dt_cuda_vmm_map(driver, device, thing);
+    int code = map_it(driver, device, thing);
     if (code)
         driver->cuMemRelease(thing->allocation);
     return code;
 }
 
 int dt_cuda_vmm_alloc(const struct dt_cuda_driver *driver, int device,
-                      enum dt_gpu_sharing sharing, size_t size,
-                      struct dt_cuda_thing *thing)
+                      size_t size, struct dt_cuda_thing *thing)
 {
     const struct dt_cu_properties properties = {
         .type = DT_CU_PINNED,
-        .handles = kinds[sharing].handle,
+        .handles = DT_CU_HANDLE_FD,
         .location = {DT_CU_ON_DEVICE, device},
     };
     size_t block = 0;
-    int code = check(driver, device, sharing);
+    int code = check(driver, device);
     if (!code)
         code = driver->cuMemGetAllocationGranularity(&block, &properties,
                                                      DT_CU_MINIMUM);
@@ -95,9 +86,6 @@ int dt_cuda_vmm_export(const struct dt_cuda_driver *driver,
 {
     int fd = -1;
     handle->size = thing->mapped;
-    if (handle->sharing == DT_GPU_SHARE_FABRIC)
-        return driver->cuMemExportToShareableHandle(
-            handle->bytes, thing->allocation, DT_CU_HANDLE_FABRIC, 0);
     int code = driver->cuMemExportToShareableHandle(&fd, thing->allocation,
                                                     DT_CU_HANDLE_FD, 0);
     if (code)
@@ -111,14 +99,10 @@ int dt_cuda_vmm_import(const struct dt_cuda_driver *driver, int device,
                        const struct dt_gpu_handle *handle,
                        struct dt_cuda_thing *thing)
 {
-    enum dt_gpu_sharing sharing = (enum dt_gpu_sharing)handle->sharing;
-    struct dt_gpu_handle copy = *handle; /* the driver's is not const */
-    void *what = sharing == DT_GPU_SHARE_FD ? (void *)(intptr_t)handle->fd
-                                            : (void *)copy.bytes;
-    int code = check(driver, device, sharing);
+    int code = check(driver, device);
     if (!code)
-        code = driver->cuMemImportFromShareableHandle(&thing->allocation, what,
-                                                      kinds[sharing].handle);
+        code = driver->cuMemImportFromShareableHandle(
+            &thing->allocation, (void *)(intptr_t)handle->fd, DT_CU_HANDLE_FD);
     if (code)
         return code;
     thing->mapped = handle->size;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "coll/algorithm/cut.h"
-#include "coll/engine/names.h"
+#include "base/names.h"
 #include "symbol.h"
 #include "../tap.h"
 #include "tl/board.h"

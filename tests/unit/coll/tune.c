@@ -118,9 +118,9 @@ static void rules(void)
         {"staged", {0, DT_TUNE_STAGED, DT_TUNE_STAGED}},
         {"ipc 4096 nccl", {4096, DT_TUNE_IPC, DT_TUNE_NCCL}},
         {"nccl\t 64K  staged", {65536, DT_TUNE_NCCL, DT_TUNE_STAGED}},
-        {"ipc 64K multicast", {65536, DT_TUNE_IPC, DT_TUNE_MULTICAST}},
         {"ipc 0 nccl", {0, DT_TUNE_IPC, DT_TUNE_NCCL}},
         {"ipc 3M nccl", {3 << 20, DT_TUNE_IPC, DT_TUNE_NCCL}},
+        {"ipc 1T nccl", {UINT64_C(1) << 40, DT_TUNE_IPC, DT_TUNE_NCCL}},
         {"ipc 17179869183G nccl",
          {UINT64_C(17179869183) << 30, DT_TUNE_IPC, DT_TUNE_NCCL}},
         {"ipc 18446744073709551615 nccl",
@@ -136,7 +136,7 @@ static void rules(void)
         "ipc 4096 nccl 8192 ipc",
         "ipc -1 nccl",
         "ipc 0x10 nccl",
-        "ipc 1T nccl",
+        "ipc 1P nccl",
         "ipc 1Kx nccl",
         "ipc 1.5M nccl",
         "4096 nccl",
@@ -155,7 +155,7 @@ static void rules(void)
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct dt_tune_rule rule = read_rule(wrong[i], &err);
         ok(rule.brief < 0 && strstr(err.text, ":1: gpu_net_alltoall is '") &&
-               strstr(err.text, "expected ipc, multicast, nccl or staged, or "),
+               strstr(err.text, "expected ipc, nccl or staged, or "),
            "no rule: %s", err.text);
     }
 }

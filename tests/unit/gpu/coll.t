@@ -36,7 +36,6 @@ while read -r vmm n nodes fail; do
             "$ranks" all 2>&1)" "$(fork -n "$n" -N "$nodes" "$ranks" all)"
 done <<'END'
 fd 3 1 cuIpcGetMemHandle=801
-fabric 4 2 cuIpcGetMemHandle=801
 END
 ok "the same on a stream" fork -n 3 -N 2 "$ranks" stream
 ok "many at once" fork -n 2 "$ranks" many

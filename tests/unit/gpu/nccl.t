@@ -49,7 +49,7 @@ for way in ipc staged ''; do
 done
 like "another way is refused" \
     "$(with 1 DT_GPU_WAY=best -n 2 "$ranks" served 2>&1)" \
-    'DT_GPU_WAY=best: expected ipc, multicast, nccl or staged'
+    'DT_GPU_WAY=best: expected ipc, nccl or staged'
 is "rank 0's choice counts" \
     "$(on_rank 1 DT_GPU_WAY=ipc served | grep -c ' nccl')" 14
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "coll/engine/names.h"
+#include "base/names.h"
 #include "exec/exec.h"
 #include "node-ranks.h"
 
@@ -215,7 +215,7 @@ static void each_op(struct bench *b, enum dt_coll coll, dt_dtype_t dtype,
             job.shape.prescale = 0.3;
             job.shape.postscale = 1.7;
         }
-        const bool serves = dt_gpu_node_serves(b->node, &job.shape);
+        const bool serves = dt_gpu_node_serves(&job.shape);
         expect(serves == (b->comm->layout.nnodes == 1 || !reduces(coll)),
                "collective %d is served: %d", (int)coll, serves);
         if (serves)

@@ -57,8 +57,8 @@ static const struct dt_shape one_number = {.coll = DT_COLL_ALLREDUCE,
 /* Is there a node, and how, or why not? */
 static void mode_open(struct bench *b)
 {
-    static const char *const names[DT_GPU_SHARINGS] = {
-        "open by ipc", "open by fd", "open by fabric"};
+    static const char *const names[DT_GPU_SHARINGS] = {"open by ipc",
+                                                       "open by fd"};
     printf("%s\n", b->node ? names[b->node->sharing] : b->reason);
 }
 

@@ -146,7 +146,6 @@ static const struct mode modes[] = {
     {"broken", mode_broken, true},      {"served", mode_served, false},
     {"disagree", mode_disagree, false}, {"fails", mode_fails, true},
     {"dead", mode_dead, true},          {"direct", mode_direct, false},
-    {"sums", mode_sums, true},          {NULL, NULL, false},
 };
 
 int main(int argc, char **argv)

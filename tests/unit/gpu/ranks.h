@@ -37,6 +37,5 @@ void mode_lost(int argc, char **argv);
 void mode_broken(int argc, char **argv);
 void mode_fails(int argc, char **argv);
 void mode_dead(int argc, char **argv);
-void mode_sums(int argc, char **argv);
 
 #endif

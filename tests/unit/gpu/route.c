@@ -5,13 +5,12 @@
 #include "coll/api/call.h"
 #include "gpu/coll/comm.h"
 #include "gpu/coll/node_part.h"
-#include "coll/engine/names.h"
+#include "base/names.h"
 #include "../tap.h"
 
 #define IPC    DT_TUNE_IPC
 #define NCCL   DT_TUNE_NCCL
 #define STAGED DT_TUNE_STAGED
-#define SWITCH DT_TUNE_MULTICAST
 
 enum { RANKS = 4 };
 
@@ -117,33 +116,6 @@ static void not_to_be_had(void)
     ok(dt_gpu_route_of(&gpu, &call) == DT_GPU_STAGED, "messages by the host");
 }
 
-/* By the switch only what the rule says, and what it has. */
-static void by_switch(void)
-{
-    struct dt_call call = sum(DT_COLL_ALLREDUCE, 1000);
-    char window;
-    rule_all((struct dt_tune_rule){0, SWITCH, SWITCH});
-    ok(dt_gpu_route_of(&gpu, &call) == DT_GPU_BY_NODE, "no switch: the node");
-    node.window.all = &window;
-    ok(dt_gpu_route_of(&gpu, &call) == DT_GPU_BY_MULTICAST, "the switch");
-    call.capturing = true;
-    ok(dt_gpu_route_of(&gpu, &call) == DT_GPU_BY_MULTICAST, "in a graph");
-    call.shape.prescale = 2;
-    ok(dt_gpu_route_of(&gpu, &call) == DT_GPU_BY_NODE, "not with a factor");
-    call = sum(DT_COLL_BCAST, 1000);
-    ok(dt_gpu_route_of(&gpu, &call) == DT_GPU_BY_NODE, "nor what is no sum");
-    node.post = 4000;
-    call = sum(DT_COLL_ALLREDUCE, 1000);
-    ok(dt_gpu_route_of(&gpu, &call) == DT_GPU_BY_NODE, "nor what is posted");
-    node.post = 0;
-    for (int32_t way = 0; way < SWITCH; way++) {
-        rule_all((struct dt_tune_rule){0, way, way});
-        ok(dt_gpu_route_of(&gpu, &call) != DT_GPU_BY_MULTICAST,
-           "not by rule %d", (int)way);
-    }
-    node.window.all = NULL;
-}
-
 /* A graph can capture nothing but exchanges. */
 static void captured(void)
 {
@@ -161,7 +133,6 @@ int main(void)
     sizes();
     uneven();
     not_to_be_had();
-    by_switch();
     captured();
     return tap_done();
 }

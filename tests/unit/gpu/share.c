@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* share.c - memory of GPUs that processes share by descriptors and fabric
- * handles, and the hatch through which descriptors go; on the mock driver. */
+/* share.c - memory of GPUs that processes share by descriptors,
+ * and the hatch through which descriptors go; on the mock driver. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -35,32 +35,26 @@ static bool all_zero(const char *p, size_t n)
 /* It is zeroed, where it should be, and goes without a trace. */
 static void case_alloc(void)
 {
-    static const enum dt_gpu_sharing kinds[] = {DT_GPU_SHARE_FD,
-                                                DT_GPU_SHARE_FABRIC};
     struct dt_gpu *gpu = open_mock();
     struct dt_gpu_handle handle;
     struct dt_gpu_place place;
     void *ptr;
     int before = descriptors();
-    for (size_t i = 0; i < 2; i++) {
-        bool fd = kinds[i] == DT_GPU_SHARE_FD;
-        SUCCEEDS(gpu->ops->share_alloc(gpu, 1, kinds[i], 3 * MIB, &ptr, &handle,
-                                       &err));
-        NEED(handle.sharing == kinds[i] && handle.size == 4 * MIB, "handle");
-        NEED((handle.fd >= 0) == fd, "descriptor %d", handle.fd);
-        NEED(!fd || fcntl(handle.fd, F_GETFD) & FD_CLOEXEC, "close on exec");
-        NEED(all_zero(ptr, 4 * MIB), "zeroed");
-        SUCCEEDS(gpu->ops->locate(gpu, ptr, 4 * MIB, &place, &err));
-        NEED(place.kind == DT_GPU_MEMORY && place.device == 1, "device 1");
-        gpu->ops->release(gpu, ptr);
-        NEED(CU(dt_mock_vmm_left)() == 3, "nobody else's to release");
-        SUCCEEDS(gpu->ops->share_free(gpu, ptr, &err));
-        FAILS(gpu->ops->share_free(gpu, ptr, &err), DT_ERR_INVALID_ARG, "ours");
-        NEED(CU(dt_mock_vmm_left)() == 0, "%d", CU(dt_mock_vmm_left)());
-        if (fd)
-            close(handle.fd);
-        NEED(descriptors() == before, "descriptors");
-    }
+    SUCCEEDS(gpu->ops->share_alloc(gpu, 1, DT_GPU_SHARE_FD, 3 * MIB, &ptr,
+                                   &handle, &err));
+    NEED(handle.sharing == DT_GPU_SHARE_FD && handle.size == 4 * MIB, "handle");
+    NEED(handle.fd >= 0, "descriptor %d", handle.fd);
+    NEED(fcntl(handle.fd, F_GETFD) & FD_CLOEXEC, "close on exec");
+    NEED(all_zero(ptr, 4 * MIB), "zeroed");
+    SUCCEEDS(gpu->ops->locate(gpu, ptr, 4 * MIB, &place, &err));
+    NEED(place.kind == DT_GPU_MEMORY && place.device == 1, "device 1");
+    gpu->ops->release(gpu, ptr);
+    NEED(CU(dt_mock_vmm_left)() == 3, "nobody else's to release");
+    SUCCEEDS(gpu->ops->share_free(gpu, ptr, &err));
+    FAILS(gpu->ops->share_free(gpu, ptr, &err), DT_ERR_INVALID_ARG, "ours");
+    NEED(CU(dt_mock_vmm_left)() == 0, "%d", CU(dt_mock_vmm_left)());
+    close(handle.fd);
+    NEED(descriptors() == before, "descriptors");
     FAILS(gpu->ops->share_alloc(gpu, 0, DT_GPU_SHARE_FD, (size_t)1 << 40, &ptr,
                                 &handle, &err),
           DT_ERR_NO_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY (2)");
@@ -75,10 +69,12 @@ static void case_free_waits(void)
     dt_stream_t stream;
     void *from, *to;
     SUCCEEDS(gpu->ops->stream_create(gpu, 0, &stream, &err));
-    SUCCEEDS(gpu->ops->share_alloc(gpu, 0, DT_GPU_SHARE_FABRIC, MIB, &from,
-                                   &handle, &err));
-    SUCCEEDS(gpu->ops->share_alloc(gpu, 0, DT_GPU_SHARE_FABRIC, MIB, &to,
-                                   &handle, &err));
+    SUCCEEDS(gpu->ops->share_alloc(gpu, 0, DT_GPU_SHARE_FD, MIB, &from, &handle,
+                                   &err));
+    close(handle.fd);
+    SUCCEEDS(gpu->ops->share_alloc(gpu, 0, DT_GPU_SHARE_FD, MIB, &to, &handle,
+                                   &err));
+    close(handle.fd);
     const struct dt_gpu_copy copy = {
         .dst = to, .src = from, .len = MIB, .rows = 1};
     SUCCEEDS(gpu->ops->copy(gpu, 0, &copy, stream, &err));
@@ -129,9 +125,9 @@ static void case_old_driver(void)
     SUCCEEDS(gpu->ops->share_alloc(gpu, 0, DT_GPU_SHARE_IPC, MIB, &ptr, &handle,
                                    &err));
     NEED(handle.fd == -1 && handle.size == 2 * MIB, "handle");
-    handle.sharing = DT_GPU_SHARE_FABRIC;
+    handle.sharing = DT_GPU_SHARE_FD;
     FAILS(gpu->ops->import(gpu, 0, &handle, &ptr, &err), DT_ERR_UNSUPPORTED,
-          "by fabric handle: CUDA_ERROR_NOT_SUPPORTED (801)");
+          "by file descriptor: CUDA_ERROR_NOT_SUPPORTED (801)");
     dt_gpu_unload(gpu);
 }
 
@@ -265,11 +261,6 @@ static void share(enum dt_gpu_sharing sharing)
 static void case_share_fd(void)
 {
     share(DT_GPU_SHARE_FD);
-}
-
-static void case_share_fabric(void)
-{
-    share(DT_GPU_SHARE_FABRIC);
 }
 
 /* The second mapping, the importer's, is refused at each of its steps. */
@@ -425,24 +416,21 @@ int main(void)
         "cuMemMap=801@2", "cuMemSetAccess=801@2"};
     char name[96], variables[96];
     setenv("DT_GPUS", "0", 1);
-    run_case("memory given out", case_alloc, "DT_MOCK_VMM=fd,fabric");
+    run_case("memory given out", case_alloc, "");
     run_case("free waits for streams", case_free_waits,
-             "DT_MOCK_VMM=fabric DT_MOCK_DELAY=cuMemcpyAsync=100000");
+             "DT_MOCK_DELAY=cuMemcpyAsync=100000");
     for (size_t i = 0; i < sizeof(alloc) / sizeof(alloc[0]); i++) {
         snprintf(name, sizeof(name), "nothing is left: %s", alloc[i]);
         snprintf(variables, sizeof(variables), "DT_MOCK_FAIL=%s", alloc[i]);
         run_case(name, case_refused, variables);
     }
     run_case("a device without", case_refused, "DT_MOCK_VMM=");
-    run_case("a device without descriptors", case_refused,
-             "DT_MOCK_VMM=fabric");
+    run_case("a device without descriptors", case_refused, "DT_MOCK_VMM=none");
     run_case("no memory", case_no_memory, "DT_MOCK_FAIL=cuMemCreate=2");
     run_case("no addresses", case_no_memory,
              "DT_MOCK_FAIL=cuMemAddressReserve=2");
     run_case("a driver without", case_old_driver, "");
     run_case("shared by descriptor", case_share_fd, "DT_MOCK_NO_PEER=all");
-    run_case("shared by fabric handle", case_share_fabric,
-             "DT_MOCK_NO_PEER=all DT_MOCK_VMM=fabric");
     for (size_t i = 0; i < sizeof(import) / sizeof(import[0]); i++) {
         snprintf(name, sizeof(name), "nothing is imported: %s", import[i]);
         snprintf(variables, sizeof(variables), "DT_MOCK_FAIL=%s", import[i]);

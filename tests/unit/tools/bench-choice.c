@@ -12,7 +12,7 @@ enum { MOST = 6 };
 
 static const struct {
     const char *name, *want;
-    double us[MOST][WAYS]; /* ipc, nccl, staged; 1 KiB, 4 KiB, ... */
+    double us[MOST][DT_TUNE_WAYS]; /* ipc, nccl, staged; 1 KiB, 4 KiB, ... */
 } cases[] = {
     {"the fastest of all", "nccl", {{9, 5, 30}, {10, 6, 40}, {90, 50, 300}}},
     {"what is there already, for noise",
@@ -48,17 +48,17 @@ static void test_case(size_t which)
     size_t n = 0;
     for (size_t bytes = 1024; n < MOST; n++, bytes *= 4) {
         const double *us = cases[which].us[n];
-        if (us[WAY_STAGED] <= 0)
+        if (us[DT_TUNE_STAGED] <= 0)
             break;
         contest[n].bytes = bytes;
         memcpy(contest[n].us, us, sizeof(contest[n].us));
     }
-    struct choice c = choose(contest, n);
+    struct dt_tune_rule c = choose(contest, n);
     if (c.brief == c.lengthy)
-        snprintf(got, sizeof(got), "%s", way_name(c.brief));
+        snprintf(got, sizeof(got), "%s", dt_tune_way_name(c.brief));
     else
-        snprintf(got, sizeof(got), "%s %zu %s", way_name(c.brief), c.upto,
-                 way_name(c.lengthy));
+        snprintf(got, sizeof(got), "%s %zu %s", dt_tune_way_name(c.brief),
+                 c.upto, dt_tune_way_name(c.lengthy));
     ok(!strcmp(got, cases[which].want), "%s: %s (expected %s)",
        cases[which].name, got, cases[which].want);
 }

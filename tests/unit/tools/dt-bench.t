@@ -229,7 +229,7 @@ fi
 # ---- parameters ----
 
 fork -n 4 -N 2 "$tool" --tune tune
-is "tune: all parameters" "$? $(sed -n 's/ = [0-9.e-]*$//p' tune | tr '\n' ' ')" \
+is "tune: all parameters" "$? $(sed -n 's/ = [0-9.e-]* #.*//p' tune | tr '\n' ' ')" \
     "0 node_latency node_byte fold_byte net_latency net_byte task "
 ok "libdt reads them" env DT_TUNE="$tmp/tune" "$build/tests/dt-fork" -n 4 -N 2 \
     "$tool" -b 64K -e 64K "${quick[@]}"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* buffers.c - what is sent from and received into. */
+/* buffers.c - send and receive buffers in any kind of memory. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@
 
 enum { PAGE = 4096, ZONE = 4096, ZONE_BYTE = 0x5a };
 
-/* What is left on this node, in bytes; a guess that is too high does no harm
- * but that the kernel ends us. */
+/* Memory available on this node, in bytes. If it is overestimated, the kernel
+ * may kill the process. */
 static double memory_left(void)
 {
     char line[128];
@@ -45,7 +45,7 @@ static dt_result_t get(char **buf, size_t bytes, bool registered,
                     size_text(text, bytes));
     }
     *buf = memory;
-    memset(*buf, 0, bytes); /* so that no time is a page fault's */
+    memset(*buf, 0, bytes); /* take the page faults before the timing */
     memset(*buf + bytes, ZONE_BYTE, ZONE);
     return DT_SUCCESS;
 }
@@ -57,7 +57,7 @@ static dt_result_t get_both(struct buffers *buffers, const struct job *job,
     double left = memory_left();
     double needed = 2.0 * (double)(buffers->bytes + ZONE) * job->local_size;
     if (buffers->bytes > SIZE_MAX - ZONE || (left > 0 && needed > left)) {
-        if (job->local_rank > 0) /* the first of the node tells */
+        if (job->local_rank > 0) /* the node leader prints the error */
             return DT_ERR_NO_MEMORY;
         return fail(err, DT_ERR_NO_MEMORY,
                     "%d ranks with two buffers of %s need more than the %.1f "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* check.c - inputs whose reduction is known beforehand. */
+/* check.c - inputs whose reduction is known exactly. */
 #include "measure/check.h"
 
 #include <math.h>
@@ -25,11 +25,12 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* ---- what the ranks contribute to one element, whose hash is h ----
+/* ---- the inputs of one element, whose hash is h ----
  *
- * As many ranks contribute to a sum as the type has exact numbers; these
- * stand in a window of the ranks that begins at another one for each element.
- * Where the sum of all their absolute values is exact, each partial sum is. */
+ * A type has a limited number of exact integers, so only so many ranks
+ * contribute to the sum of an element: a window of the ranks, which begins at a
+ * different rank for each element. The sum of their absolute values is exact,
+ * so every partial sum is. */
 
 static int64_t place_in_window(uint64_t h, int rank, int ranks)
 {
@@ -48,8 +49,8 @@ static double sum_input(const struct check_kind *kind, uint64_t h, int rank)
     return dtype_is_signed(kind->dtype) && mine >> 40 & 1 ? -value : value;
 }
 
-/* A quotient q that is exact: each contributes q, and every other one d more,
- * those between d less. One without a partner contributes q. */
+/* An average q that is exact: ranks contribute q + d and q - d in turn; the
+ * last rank of an odd number contributes q. */
 static double avg_input(const struct check_kind *kind, uint64_t h, int rank)
 {
     int64_t exact = dtype_exact(kind->dtype), ranks = kind->ranks;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* element.c - numbers in the element types of libdt. */
+/* element.c - the element types of libdt: their names, limits and values. */
 #include "measure/element.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Bits of exponent and mantissa; none: whole numbers. finite: all but one bit
- * pattern of the largest exponent are numbers. */
+/* Bits of the exponent and the mantissa; 0: an integer. finite: the largest
+ * exponent has one NaN and otherwise numbers. */
 static const struct {
     const char *name;
     int exponent, mantissa;
@@ -120,7 +120,7 @@ static double unpack(dt_dtype_t dtype, uint64_t bits)
            ldexp((double)(rest | (all + 1)), (int)high - bias - mantissa);
 }
 
-/* The bits lie in memory as an unsigned integer of that size. */
+/* The bits are stored as an unsigned integer of that size. */
 static void put_bits(void *at, size_t size, uint64_t bits)
 {
     uint8_t bits8 = (uint8_t)bits;

@@ -41,7 +41,7 @@ static dt_result_t run_alltoall(const struct call *c)
                        c->stream);
 }
 
-/* To the next rank, from the one before. */
+/* Send to the next rank, receive from the previous one. */
 static dt_result_t run_sendrecv(const struct call *c)
 {
     const struct job *job = c->job;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* pingpong.c - how long something small takes to the other side. */
+/* pingpong.c - latency between nodes and between cores. */
 #include "measure/pingpong.h"
 
 #include <fcntl.h>
@@ -42,7 +42,7 @@ static dt_result_t serve(const struct job *job, int peer)
     return rc;
 }
 
-/* The shortest batch; the first is to warm up. */
+/* The shortest batch counts; the first one warms up. */
 static dt_result_t play(const struct job *job, int peer, double *us)
 {
     double begin = now_us(), best = 0;
@@ -86,7 +86,7 @@ dt_result_t pingpong_nodes(const struct job *job, double *us,
 
 /* ---- memory ---- */
 
-/* A line of the cache for each side. */
+/* A cache line for each side. */
 struct court {
     _Alignas(128) _Atomic int ping;
     _Alignas(128) _Atomic int pong;
@@ -102,7 +102,7 @@ static struct court *open_court(const struct job *job, bool make)
     if (fd < 0)
         return NULL;
     if (!make)
-        shm_unlink(name); /* it has come to whom it is for */
+        shm_unlink(name); /* both ranks have it open */
     if (!make || !posix_fallocate(fd, 0, sizeof(struct court)))
         map = mmap(NULL, sizeof(struct court), PROT_READ | PROT_WRITE,
                    MAP_SHARED, fd, 0);
@@ -118,7 +118,7 @@ static void close_court(struct court *court)
         munmap(court, sizeof(*court));
 }
 
-/* What flag becomes after value; OVER too when that takes seconds. */
+/* Wait until flag changes from value; OVER when that takes seconds. */
 enum { OVER = -1, PATIENCE_US = 5000000 };
 
 static int await(_Atomic int *flag, int value)
@@ -151,7 +151,7 @@ static void hit_back(struct court *court)
     }
 }
 
-/* The shortest of batches, as many as there is time for; 0: nobody answers. */
+/* The shortest of as many batches as there is time for; 0: no answer came. */
 static double rally(struct court *court)
 {
     double begin = now_us(), best = 0, start;

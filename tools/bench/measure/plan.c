@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* plan.c - which sizes, types, operations and roots are measured. */
+/* plan.c - the sizes, types, operations and roots to measure. */
 #include <stdlib.h>
 
 #include "measure/measure.h"
@@ -40,8 +40,8 @@ static size_t next_size(const struct options *options, size_t bytes)
     return bytes > last - step || step > last ? 0 : bytes + step;
 }
 
-/* All sizes of one type. Sizes are cut to whole elements, the same for each
- * rank, but at least one; what is then the same again is left out. */
+/* All sizes of one type. Sizes are rounded down to whole elements, the same
+ * number for each rank and at least one; repeated sizes are left out. */
 static bool append_sizes(struct list *list, const struct options *options,
                          int ranks, struct row row)
 {

@@ -5,7 +5,7 @@
 
 enum { SHORTEST = 64 << 10, LONGEST = 256 << 20, ENOUGH_US = 20000 };
 
-/* The sender tells how many bytes come; 0 is the end. */
+/* The sender announces the number of bytes; 0 ends the stream. */
 static dt_result_t receive_all(const struct job *job, char *buf, int peer)
 {
     for (;;) {
@@ -19,7 +19,7 @@ static dt_result_t receive_all(const struct job *job, char *buf, int peer)
             rc = dt_recv(buf, n, DT_DTYPE_U8, peer, job->comm, DT_STREAM_NONE);
             left -= (int64_t)n;
         }
-        if (rc == DT_SUCCESS) /* it has arrived */
+        if (rc == DT_SUCCESS) /* acknowledge that all has arrived */
             rc = dt_send(&left, 1, DT_DTYPE_I64, peer, job->comm,
                          DT_STREAM_NONE);
         if (rc != DT_SUCCESS)
@@ -45,8 +45,8 @@ static dt_result_t send_once(const struct job *job, const char *buf, int peer,
     return rc;
 }
 
-/* More and more until that takes its time: a short burst may fit into what a
- * slow link has in store. */
+/* Send more and more until it takes ENOUGH_US: a short burst may fit into the
+ * buffers of a slow link. */
 static dt_result_t send_all(const struct job *job, const char *buf, int peer,
                             double *gbs)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* verify.c - what goes in, and whether the right thing came out. */
+/* verify.c - fill the buffers of a call and verify its result. */
 #include <string.h>
 
 #include "measure/measure.h"
@@ -29,10 +29,10 @@ void verify_aim(const struct bench *bench, const struct row *row, bool inside,
                           .stream = buffers_stream(&bench->buffers)};
 }
 
-/* ---- one buffer, or one part of it ---- */
+/* ---- one buffer, or one block of it ---- */
 
-/* What is to be there: count elements from first on of what reduction, or one
- * source, gives. */
+/* The expected content: this rank's input, the reduction, or the raw bits of a
+ * source, from element first on. */
 enum origin { INPUT, RESULT, RAW };
 
 struct piece {
@@ -81,8 +81,8 @@ static size_t wrong(const struct bench *bench, const struct call *call,
 
 /* ---- what is sent ---- */
 
-/* Only alltoall tells its receivers apart: as many parts of so many elements.
- */
+/* The number of blocks that differ by receiver, and their elements: only
+ * alltoall has more than one. */
 static size_t parts_sent(const struct bench *bench, const struct call *call,
                          size_t *count)
 {
@@ -126,7 +126,7 @@ void verify_fill(const struct bench *bench, const struct call *call,
     }
 }
 
-/* Nobody may write to what is only sent. */
+/* The send buffer must be unchanged. */
 static size_t count_sent(const struct bench *bench, const struct call *call,
                          uint64_t seed)
 {

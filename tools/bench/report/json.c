@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* json.c - the results for programs. */
+/* json.c - the results as JSON. */
 #include <jansson.h>
 
 #include "report/json.h"

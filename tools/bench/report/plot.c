@@ -26,8 +26,8 @@ static const char *const style =
 /* ---- one axis: logarithmic, from low to high ---- */
 
 struct axis {
-    double low, high; /* > 0; low > high: nothing to show */
-    double from, to;  /* where they are on the paper */
+    double low, high; /* > 0; low > high: no data */
+    double from, to;  /* their coordinates */
 };
 
 static void widen(struct axis *axis, double value)
@@ -48,7 +48,7 @@ static double at(const struct axis *axis, double value)
     return axis->from + (axis->to - axis->from) * log(value / axis->low) / span;
 }
 
-/* ---- what is drawn ---- */
+/* ---- series ---- */
 
 enum quantity { TIME, BUSBW };
 
@@ -105,7 +105,7 @@ static void frame_axes(const struct report *report, enum quantity quantity,
     y->high = pow(10, ceil(log10(y->high * 1.0001)));
 }
 
-/* ---- the paper ---- */
+/* ---- the picture ---- */
 
 static void short_size(char text[32], double bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* result_table.c - results in the columns of nccl-tests. */
+/* result_table.c - the results in the columns of nccl-tests. */
 #include <string.h>
 
 #include "measure/element.h"
@@ -40,7 +40,7 @@ double report_share(const struct result *result, const struct timing *timing)
     return timing->time_us > 0 ? result->limit_us / timing->time_us : 0;
 }
 
-/* ---- before ---- */
+/* ---- header ---- */
 
 static void print_ranks(FILE *out, const struct job *job)
 {

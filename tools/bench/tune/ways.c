@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* ways.c - each collective on GPU memory, by each way that is to be had.
+/* ways.c - measure each collective on GPU memory by each available way.
  *
- * A communicator goes the way that DT_GPU_WAY says when its first call on GPU
- * memory is made, so there is one for each way, and they take turns. */
+ * A communicator goes the way that DT_GPU_WAY names at its first call on GPU
+ * memory. So there is one communicator for each way, and they take turns. */
 #include "tune/ways.h"
 
 #include <stdlib.h>
@@ -17,28 +17,29 @@ enum { TURNS = 5, TURN_US = 8000, MOST = 500 };
 
 #define VARIABLE "DT_GPU_WAY"
 
-static const char *const operations[] = {
-    "allreduce", "reduce", "bcast", "allgather", "reduce_scatter", "alltoall"};
+static const enum dt_coll operations[] = {
+    DT_COLL_ALLREDUCE, DT_COLL_REDUCE,         DT_COLL_BCAST,
+    DT_COLL_ALLGATHER, DT_COLL_REDUCE_SCATTER, DT_COLL_ALLTOALL};
 #define OPERATIONS (sizeof(operations) / sizeof(operations[0]))
 
 /* Communicators of the same ranks, and what was measured on them. */
 struct scope {
     const char *name, *words;
-    size_t had;           /* ways; less than two: nothing is measured */
-    struct job job[WAYS]; /* comm is NULL: not to be had, and why */
-    char why[WAYS][128];
+    size_t had;                   /* ways; less than two: nothing is measured */
+    struct job job[DT_TUNE_WAYS]; /* comm is NULL: not to be had, and why */
+    char why[DT_TUNE_WAYS][128];
     struct contest *contest; /* [OPERATIONS][nrows] */
 };
 
 struct ways {
-    struct scope scope[2];
+    struct scope scope[DT_TUNE_SCOPES];
     size_t nrows;
 };
 
 /* ---- communicators ---- */
 
 /* All ranks of a scope have it, or none. */
-static dt_result_t open_way(struct scope *scope, enum way way,
+static dt_result_t open_way(struct scope *scope, enum dt_tune_way way,
                             const struct bench *bench, int color,
                             struct dt_error *err)
 {
@@ -47,7 +48,7 @@ static dt_result_t open_way(struct scope *scope, enum way way,
     struct dt_error why = {""};
     char value[32];
     const char *reason;
-    snprintf(value, sizeof(value), "strict,%s", way_name(way));
+    snprintf(value, sizeof(value), "strict,%s", dt_tune_way_name(way));
     dt_result_t rc = dt_comm_split(world->comm, color, world->rank, &job->comm);
     if (rc != DT_SUCCESS)
         return fail_in_libdt(err, rc);
@@ -80,7 +81,7 @@ static dt_result_t open_ways(struct scope *scope, const struct bench *bench,
     const char *given = getenv(VARIABLE);
     char *before = given ? strdup(given) : NULL;
     dt_result_t rc = DT_SUCCESS;
-    for (enum way w = 0; rc == DT_SUCCESS && w < WAYS; w++)
+    for (enum dt_tune_way w = 0; rc == DT_SUCCESS && w < DT_TUNE_WAYS; w++)
         rc = open_way(scope, w, bench, color, err);
     if (before)
         setenv(VARIABLE, before, 1);
@@ -93,7 +94,7 @@ static dt_result_t open_ways(struct scope *scope, const struct bench *bench,
 static dt_result_t close_ways(struct scope *scope, dt_result_t rc,
                               struct dt_error *err)
 {
-    for (enum way w = 0; w < WAYS; w++) {
+    for (enum dt_tune_way w = 0; w < DT_TUNE_WAYS; w++) {
         dt_comm_t comm = scope->job[w].comm;
         scope->job[w].comm = NULL;
         if (comm && rc == DT_SUCCESS) {
@@ -168,21 +169,21 @@ static dt_result_t compete(const struct bench *bench, const struct row *row,
                            const struct scope *scope, struct contest *contest,
                            struct dt_error *err)
 {
-    double us[WAYS][TURNS];
-    size_t n[WAYS] = {0};
-    struct call call[WAYS];
+    double us[DT_TUNE_WAYS][TURNS];
+    size_t n[DT_TUNE_WAYS] = {0};
+    struct call call[DT_TUNE_WAYS];
     dt_result_t rc = DT_SUCCESS;
     *contest = (struct contest){.bytes = row->bytes};
-    for (enum way w = 0; rc == DT_SUCCESS && w < WAYS; w++)
+    for (enum dt_tune_way w = 0; rc == DT_SUCCESS && w < DT_TUNE_WAYS; w++)
         if (scope->job[w].comm) {
             call[w] = aim(bench, row, &scope->job[w]);
             rc = warm_up(bench, &call[w], &n[w], err);
         }
     for (int turn = 0; turn < TURNS; turn++)
-        for (enum way w = 0; rc == DT_SUCCESS && w < WAYS; w++)
+        for (enum dt_tune_way w = 0; rc == DT_SUCCESS && w < DT_TUNE_WAYS; w++)
             if (n[w])
                 rc = take_turn(bench, &call[w], n[w], &us[w][turn], err);
-    for (enum way w = 0; rc == DT_SUCCESS && w < WAYS; w++)
+    for (enum dt_tune_way w = 0; rc == DT_SUCCESS && w < DT_TUNE_WAYS; w++)
         if (n[w]) {
             qsort(us[w], TURNS, sizeof(us[w][0]), compare);
             contest->us[w] = us[w][TURNS / 2];
@@ -200,11 +201,12 @@ static dt_result_t measure_scope(struct bench *bench, struct scope *scope,
     mine.options = &own;
     for (size_t o = 0; rc == DT_SUCCESS && scope->had > 1 && o < OPERATIONS;
          o++) {
-        own.operation = operation_by_name(operations[o]);
+        own.operation = operation_by_name(dt_name_coll(operations[o]));
         for (size_t i = 0; rc == DT_SUCCESS && i < bench->nrows; i++) {
             const struct row *row = &bench->rows[i];
             progress_show(&bench->progress, "%s, %s, %s", scope->words,
-                          operations[o], size_text(text, row->bytes));
+                          dt_name_coll(operations[o]),
+                          size_text(text, row->bytes));
             rc = compete(&mine, row, scope,
                          &scope->contest[o * bench->nrows + i], err);
         }
@@ -221,7 +223,7 @@ static dt_result_t make(struct ways **out, const struct bench *bench,
     struct ways *ways = calloc(1, sizeof(*ways));
     bool made = ways != NULL;
     *out = ways;
-    for (int s = 0; made && s < 2; s++) {
+    for (int s = 0; made && s < DT_TUNE_SCOPES; s++) {
         struct contest **contest = &ways->scope[s].contest;
         *contest = calloc(OPERATIONS * bench->nrows, sizeof(**contest));
         made = *contest != NULL;
@@ -230,10 +232,10 @@ static dt_result_t make(struct ways **out, const struct bench *bench,
         return fail(err, DT_ERR_NO_MEMORY, "no memory for %zu times",
                     OPERATIONS * bench->nrows);
     ways->nrows = bench->nrows;
-    ways->scope[0].name = "node";
-    ways->scope[0].words = "inside a node";
-    ways->scope[1].name = "net";
-    ways->scope[1].words = "between nodes";
+    ways->scope[DT_TUNE_NODE].name = "node";
+    ways->scope[DT_TUNE_NODE].words = "inside a node";
+    ways->scope[DT_TUNE_NET].name = "net";
+    ways->scope[DT_TUNE_NET].words = "between nodes";
     return DT_SUCCESS;
 }
 
@@ -253,9 +255,10 @@ dt_result_t ways_measure(const struct options *options, const struct job *job,
         return rc;
     rc = job_agree(job, make(ways, &bench, err), err);
     if (rc == DT_SUCCESS && job->nodes < job->size)
-        rc = measure_scope(&bench, &(*ways)->scope[0], job->node, err);
+        rc = measure_scope(&bench, &(*ways)->scope[DT_TUNE_NODE], job->node,
+                           err);
     if (rc == DT_SUCCESS && job->nodes > 1)
-        rc = measure_scope(&bench, &(*ways)->scope[1], 0, err);
+        rc = measure_scope(&bench, &(*ways)->scope[DT_TUNE_NET], 0, err);
     bench_clear(&bench);
     return rc;
 }
@@ -264,49 +267,52 @@ void ways_free(struct ways *ways)
 {
     if (!ways)
         return;
-    for (int s = 0; s < 2; s++)
+    for (int s = 0; s < DT_TUNE_SCOPES; s++)
         free(ways->scope[s].contest);
     free(ways);
 }
 
 /* ---- the file ---- */
 
-static void print_choice(FILE *file, const struct scope *scope,
-                         const char *operation, const struct contest *contest,
-                         size_t n)
+static void print_times(FILE *file, const struct scope *scope,
+                        const struct contest *contest, size_t n)
 {
-    const struct choice choice = choose(contest, n);
     for (size_t i = 0; i < n; i++) {
         fprintf(file, "# %12zu", contest[i].bytes);
-        for (enum way w = 0; w < WAYS; w++)
+        for (enum dt_tune_way w = 0; w < DT_TUNE_WAYS; w++)
             if (scope->why[w][0])
                 fprintf(file, " %10s", "-");
             else
                 fprintf(file, " %10.2f", contest[i].us[w]);
         fputc('\n', file);
     }
-    fprintf(file, "gpu_%s_%s = %s", scope->name, operation,
-            way_name(choice.brief));
-    if (choice.brief != choice.lengthy)
-        fprintf(file, " %zu %s", choice.upto, way_name(choice.lengthy));
-    fputc('\n', file);
 }
 
-void ways_print(FILE *file, const struct ways *ways)
+static void print_scope(FILE *file, const struct scope *scope, size_t n)
 {
-    for (int s = 0; s < 2; s++) {
+    fprintf(file, "#\n# GPU memory, %s: bytes, and us by", scope->words);
+    for (enum dt_tune_way w = 0; w < DT_TUNE_WAYS; w++)
+        fprintf(file, " %s", dt_tune_way_name(w));
+    fputc('\n', file);
+    for (enum dt_tune_way w = 0; w < DT_TUNE_WAYS; w++)
+        if (scope->why[w][0])
+            fprintf(file, "# without %s: %s\n", dt_tune_way_name(w),
+                    scope->why[w]);
+    for (size_t o = 0; scope->had > 1 && o < OPERATIONS; o++) {
+        fprintf(file, "# gpu_%s_%s\n", scope->name,
+                dt_name_coll(operations[o]));
+        print_times(file, scope, &scope->contest[o * n], n);
+    }
+}
+
+void ways_report(FILE *file, const struct ways *ways, struct dt_tune *tune)
+{
+    for (int s = 0; s < DT_TUNE_SCOPES; s++) {
         const struct scope *scope = &ways->scope[s];
-        if (!scope->had)
-            continue;
-        fprintf(file,
-                "#\n# GPU memory, %s: bytes, and us by ipc, nccl, staged and "
-                "multicast\n",
-                scope->words);
-        for (enum way w = 0; w < WAYS; w++)
-            if (scope->why[w][0])
-                fprintf(file, "# without %s: %s\n", way_name(w), scope->why[w]);
+        if (scope->had)
+            print_scope(file, scope, ways->nrows);
         for (size_t o = 0; scope->had > 1 && o < OPERATIONS; o++)
-            print_choice(file, scope, operations[o],
-                         &scope->contest[o * ways->nrows], ways->nrows);
+            tune->gpu[s][operations[o]] =
+                choose(&scope->contest[o * ways->nrows], ways->nrows);
     }
 }
