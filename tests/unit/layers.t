@@ -12,7 +12,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 #   base <- ckpt-format <- ckpt, a client of dt.h
 declare -A below=(
     [base]=''
-    [topo]='base'
+    [topo]='model base'
     [model]='base'
     [sources]='model base'
     [boot]='topo base'
@@ -25,7 +25,7 @@ declare -A below=(
     [ckpt-format]='base'
     [ckpt]='ckpt-format exec base'
     [facade]='ckpt coll boot exec tl topo base'
-    [spank]="topo model base"
+    [spank]="model base"
     [mesh]='base'
     [pmix]='mesh base'
     [server]='operations mesh base'
@@ -53,14 +53,15 @@ declare -A only_in=(
     [uc[pst]/]='^lib/tl/ucx[a-z_]*\.[ch]$'
     [cuda]='^lib/gpu/cuda/[a-z_]*\.[ch]$'
     [slurm/]='^spank/.*$'
-    [hwloc]='^lib/topo/hwloc\.c$'
-    [expat]='^lib/topo/xml\.c$'
+    [hwloc]='^lib/topo/sources/hwloc/[a-z]*\.[ch]$'
+    [expat]='^lib/topo/sources/xml\.c$'
     [munge]='^pmix/mesh/auth\.c$'
 )
 
 layer_of() # PATH; the layer's name
 {
     case $1 in
+    lib/topo/model/*) echo model ;;
     lib/ckpt/format/*) echo ckpt-format ;;
     lib/gpu/coll/*) echo coll ;;
     lib/gpu/*) echo exec ;;
