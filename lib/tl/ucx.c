@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* ucx.c - the transport between any ranks, over UCX's tagged messages. */
+#include "base/env.h"
 #include "tl/ucx.h"
 
 #include <stdarg.h>
@@ -371,13 +372,18 @@ static dt_result_t ucx_open(const struct dt_tl_config *config,
         return dt_error_set(err, DT_ERR_SYSTEM,
                             "%zu ranks: the UCX transport knows %zu at most",
                             config->size, DT_UCX_MAX_RANKS);
+    long gpu_memory;
+    dt_result_t result =
+        dt_env_long(DT_ENV_GPU_DIRECT, -1, 0, 1, &gpu_memory, err);
+    if (result != DT_SUCCESS)
+        return result;
     struct dt_ucx *ucx = calloc(1, sizeof(*ucx));
     if (!ucx)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
     ucx->tl.ops = &dt_tl_ucx;
     ucx->rank = config->rank;
     ucx->size = config->size;
-    dt_result_t result = dt_ucx_start(ucx, config->gpu_memory, err);
+    result = dt_ucx_start(ucx, gpu_memory, err);
     if (result != DT_SUCCESS) {
         ucx_close(&ucx->tl);
         return result;

@@ -132,9 +132,10 @@ void dt_ucx_release(struct dt_ucx_peer *peer);
 
 /* ---- ucx_setup.c ---- */
 
-/* Start UCX: context, worker, address; gpu_memory is that of the config. What
- * it has started when it fails is in *ucx, and dt_ucx_stop gives it back. */
-dt_result_t dt_ucx_start(struct dt_ucx *ucx, int gpu_memory,
+/* Start UCX: context, worker, address; gpu_memory: may messages be in it? 0:
+ * no; 1: wherever UCX can; -1: only where the network can by RDMA. What it has
+ * started when it fails is in *ucx, and dt_ucx_stop gives it back. */
+dt_result_t dt_ucx_start(struct dt_ucx *ucx, long gpu_memory,
                          struct dt_error *err);
 void dt_ucx_stop(struct dt_ucx *ucx);
 

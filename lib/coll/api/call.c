@@ -74,11 +74,11 @@ static dt_result_t check_comm(const struct dt_call *call, struct dt_error *err)
                             "dt_comm_split gave",
                             dt_call_name(call->kind));
     const struct dt_world *world = call->comm->world;
-    if (call->stream && !world->gpu)
+    if (call->stream && !world->device)
         return dt_error_set(err, DT_ERR_UNSUPPORTED,
-                            "%s: a stream, but no GPU (%s): pass "
+                            "%s: a stream, but %s: pass "
                             "DT_STREAM_NONE",
-                            dt_call_name(call->kind), world->gpu_missing.text);
+                            dt_call_name(call->kind), world->no_device.text);
     return DT_SUCCESS;
 }
 
@@ -330,7 +330,7 @@ static bool is_plain(struct dt_call *call)
     struct dt_shape *shape = &call->shape;
     uintptr_t send = (uintptr_t)call->sendbuf, recv = (uintptr_t)call->recvbuf;
     if (call->kind != DT_CALL_ALLREDUCE || !call->comm || call->stream ||
-        call->comm->world->gpu || !send || !recv || !shape->count ||
+        call->comm->world->device || !send || !recv || !shape->count ||
         shape->count > PTRDIFF_MAX / 8 ||
         !dt_exec_supports(shape->dtype, shape->op))
         return false;

@@ -5,14 +5,19 @@
 #include "base/api.h"
 #include "coll/api/call.h"
 #include "coll/api/check.h"
-#include "gpu/coll/coll.h"
+#include "coll/engine/device.h"
 
 /* The calls between dt_group_start and dt_group_end carry no handle by which
- * the group could be found, as with NCCL, so it belongs to the thread. */
+ * the group could be found, so it belongs to the thread. */
 static _Thread_local struct {
     unsigned depth;
     struct dt_request *first, *last;
 } group;
+
+static const struct dt_device_ops *device_of(const struct dt_comm *comm)
+{
+    return comm->world->device->ops;
+}
 
 /* Whether the call is valid, and whether all ranks make the same. */
 static dt_result_t check(struct dt_call *call, bool *empty,
@@ -20,8 +25,8 @@ static dt_result_t check(struct dt_call *call, bool *empty,
 {
     err->text[0] = '\0'; /* cheaper than to clear all of it */
     dt_result_t rc = dt_call_check(call, empty, err);
-    if (rc == DT_SUCCESS && call->comm->world->gpu && !*empty)
-        rc = dt_gpu_place(call, err);
+    if (rc == DT_SUCCESS && call->comm->world->device && !*empty)
+        rc = device_of(call->comm)->place(call, err);
     if (rc == DT_SUCCESS && call->comm->world->check)
         rc = dt_check(call, err);
     if (rc == DT_SUCCESS && *empty)
@@ -32,8 +37,8 @@ static dt_result_t check(struct dt_call *call, bool *empty,
 static dt_result_t begin(const struct dt_call *call, dt_request_t *request,
                          struct dt_error *err)
 {
-    if (call->on_gpu)
-        return dt_gpu_begin(call, request, err);
+    if (call->on_device)
+        return device_of(call->comm)->begin(call, request, err);
     return dt_comm_start(call->comm, &call->shape, call->sendbuf, call->recvbuf,
                          request, err);
 }
@@ -52,17 +57,17 @@ dt_result_t dt_call_start(struct dt_call *call, dt_request_t *request)
     dt_request_t started = NULL;
     if (rc == DT_SUCCESS && !empty)
         rc = begin(call, &started, &err);
-    if (rc == DT_SUCCESS && started && call->on_gpu)
-        rc = dt_gpu_follow(started, &err);
+    if (rc == DT_SUCCESS && started && call->on_device)
+        rc = device_of(call->comm)->follow(started, &err);
     if (rc != DT_SUCCESS) {
         if (started)
-            dt_gpu_forget(started);
+            device_of(call->comm)->forget(started);
         return dt_api_return(rc, &err);
     }
     if (request)
         *request = started;
     else if (started)
-        dt_gpu_forget(started);
+        device_of(call->comm)->forget(started);
     return DT_SUCCESS;
 }
 
@@ -86,11 +91,11 @@ static dt_result_t begin_in_group(const struct dt_call *call,
 static dt_result_t run(const struct dt_call *call, struct dt_error *err)
 {
     struct dt_request *request;
-    if (!call->on_gpu)
+    if (!call->on_device)
         return dt_comm_run(call->comm, &call->shape, call->sendbuf,
                            call->recvbuf, err);
-    dt_result_t rc = dt_gpu_begin(call, &request, err);
-    return rc == DT_SUCCESS ? dt_gpu_end(request, err) : rc;
+    dt_result_t rc = device_of(call->comm)->begin(call, &request, err);
+    return rc == DT_SUCCESS ? device_of(call->comm)->end(request, err) : rc;
 }
 
 dt_result_t dt_call_run(struct dt_call *call)
@@ -135,8 +140,8 @@ dt_result_t dt_group_end(void)
     while (request) {
         struct dt_request *next = request->grouped;
         err.text[0] = '\0';
-        dt_result_t ended = request->is_gpu
-                                ? dt_gpu_end(request, &err)
+        dt_result_t ended = request->on_device
+                                ? device_of(request->comm)->end(request, &err)
                                 : dt_comm_wait(request->comm, request, &err);
         if (rc == DT_SUCCESS && ended != DT_SUCCESS) {
             rc = ended;
@@ -163,14 +168,14 @@ static dt_result_t complete(complete_fn *fn, dt_request_t *request)
 
 static dt_result_t wait(struct dt_request *request, struct dt_error *err)
 {
-    return request->is_gpu ? dt_gpu_wait(request, err)
-                           : dt_comm_wait(request->comm, request, err);
+    return request->on_device ? device_of(request->comm)->wait(request, err)
+                              : dt_comm_wait(request->comm, request, err);
 }
 
 static dt_result_t test(struct dt_request *request, struct dt_error *err)
 {
-    return request->is_gpu ? dt_gpu_test(request, err)
-                           : dt_comm_test(request->comm, request, err);
+    return request->on_device ? device_of(request->comm)->test(request, err)
+                              : dt_comm_test(request->comm, request, err);
 }
 
 dt_result_t dt_wait(dt_request_t *request)

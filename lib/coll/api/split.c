@@ -17,7 +17,7 @@
 #include "base/api.h"
 #include "coll/api/call.h"
 #include "coll/api/check.h"
-#include "gpu/coll/coll.h"
+#include "coll/engine/device.h"
 
 /* Other threads would have to be very unlucky for very long. */
 #define TRIES 1000
@@ -287,10 +287,10 @@ dt_result_t dt_comm_destroy(dt_comm_t comm)
         }
     }
     if (rc == DT_SUCCESS)
-        rc = dt_gpu_leave(comm, &err);
+        rc = dt_device_leave(comm, &err);
     if (rc == DT_SUCCESS)
         rc = dt_call_leave(comm, &err);
-    dt_gpu_close(comm);
+    dt_device_close_comm(comm);
     dt_comm_close(comm);
     return dt_api_return(rc, &err);
 }

@@ -37,7 +37,7 @@ struct dt_request {
     uint64_t passed; /* of its rounds, from the first on, this rank is through
                       * with */
     bool in_place;   /* something was shown where it is */
-    bool is_gpu;     /* of gpu.h: of all this, it has comm, shape and status */
+    bool on_device;  /* device.h: of all this, it has comm, shape and status */
 
     /* either this */
     bool is_local;
@@ -58,8 +58,6 @@ struct dt_request {
     const void **inputs;                   /* of a fold */
 };
 
-struct dt_gpu_comm;
-
 struct dt_comm {
     struct dt_world *world;
     size_t rank, size;
@@ -73,10 +71,10 @@ struct dt_comm {
     struct dt_request *active, **last;
     struct dt_request *idle; /* finished, kept to be run again */
     size_t nidle;
-    unsigned polls;          /* tests so far */
-    uint64_t steps;          /* tasks done so far */
-    int32_t token[2];        /* what a barrier adds up */
-    struct dt_gpu_comm *gpu; /* NULL: no call on GPU memory so far */
+    unsigned polls;   /* tests so far */
+    uint64_t steps;   /* tasks done so far */
+    int32_t token[2]; /* what a barrier adds up */
+    void *device;     /* the part of device.h; NULL: no such call so far */
     /* the notice, as agreed in the last allreduce; any thread may ask */
     _Atomic bool leave;
 };

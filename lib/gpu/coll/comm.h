@@ -52,7 +52,7 @@ struct dt_gpu_side {
 };
 
 struct dt_gpu_work {
-    struct dt_request base;   /* comm, shape, is_gpu, status */
+    struct dt_request base;   /* comm, shape, on_device, status */
     struct dt_gpu_work *next; /* in the list where it is */
     struct dt_gpu_lane *lane; /* NULL: an exchange, of the node or NCCL's */
     bool by_nccl;
@@ -96,8 +96,15 @@ struct dt_gpu_lane {
     struct dt_gpu_chunk chunks[DT_GPU_SLOTS];
 };
 
+/* The world's. */
+struct dt_gpu_device {
+    struct dt_device base; /* first */
+    struct dt_gpu *gpu;
+    struct dt_gpu_comm *comms; /* with the lock of the world */
+};
+
 struct dt_gpu_comm {
-    struct dt_gpu_comm *next; /* of the world's */
+    struct dt_gpu_comm *next; /* of the device */
     struct dt_comm *comm;
     struct dt_gpu *gpu;
     int device;
@@ -128,6 +135,17 @@ struct dt_gpu_comm {
     struct timespec asked;
     bool asking; /* somebody does it, without the lock */
 };
+
+static inline struct dt_gpu_device *
+dt_gpu_device_of(const struct dt_world *world)
+{
+    return (struct dt_gpu_device *)world->device;
+}
+
+static inline struct dt_gpu_comm *dt_gpu_comm_of(const struct dt_comm *comm)
+{
+    return comm->device;
+}
 
 static inline struct dt_gpu_work *dt_gpu_work_of(struct dt_request *request)
 {

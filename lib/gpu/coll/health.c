@@ -75,11 +75,12 @@ static void check_nccl(struct dt_gpu_comm *gpu)
 void dt_gpu_look(struct dt_world *world)
 {
     struct timespec now;
-    for (struct dt_gpu_comm *g = world->gpu_comms; g; g = g->next)
+    for (struct dt_gpu_comm *g = dt_gpu_device_of(world)->comms; g; g = g->next)
         if (g->nccl && g->exchanges.first && world->failure == DT_SUCCESS)
             check_nccl(g);
     clock_gettime(CLOCK_MONOTONIC, &now);
-    for (struct dt_gpu_comm *g = world->gpu_comms; g; g = g->next) {
+    for (struct dt_gpu_comm *g = dt_gpu_device_of(world)->comms; g;
+         g = g->next) {
         double since = (double)(now.tv_sec - g->asked.tv_sec) +
                        1e-9 * (double)(now.tv_nsec - g->asked.tv_nsec);
         if (world->failure != DT_SUCCESS || g->asking || since < PULSE ||

@@ -119,7 +119,7 @@ dt_result_t dt_gpu_join(struct dt_comm *comm, int device,
                         struct dt_gpu_comm **out, struct dt_error *err)
 {
     struct dt_world *world = comm->world;
-    struct dt_gpu_comm *gpu = comm->gpu;
+    struct dt_gpu_comm *gpu = dt_gpu_comm_of(comm);
     if (gpu && gpu->device != device)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "GPU %d: this communicator works on GPU %d since "
@@ -136,14 +136,14 @@ dt_result_t dt_gpu_join(struct dt_comm *comm, int device,
     if (!gpu)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for a GPU");
     gpu->comm = comm;
-    gpu->gpu = world->gpu;
+    gpu->gpu = dt_gpu_device_of(world)->gpu;
     gpu->device = device;
     dt_gpu_works_init(&gpu->exchanges);
     dt_gpu_works_init(&gpu->ended);
     dt_world_lock(world);
-    gpu->next = world->gpu_comms;
-    world->gpu_comms = gpu;
-    comm->gpu = gpu;
+    gpu->next = dt_gpu_device_of(world)->comms;
+    dt_gpu_device_of(world)->comms = gpu;
+    comm->device = gpu;
     dt_world_unlock(world);
     *out = gpu;
     return DT_SUCCESS;
@@ -196,7 +196,7 @@ dt_result_t dt_gpu_meet(struct dt_gpu_comm *gpu, struct dt_error *err)
 
 static void unlink_comm(struct dt_gpu_comm *gpu)
 {
-    struct dt_gpu_comm **at = &gpu->comm->world->gpu_comms;
+    struct dt_gpu_comm **at = &dt_gpu_device_of(gpu->comm->world)->comms;
     while (*at != gpu)
         at = &(*at)->next;
     *at = gpu->next;
@@ -204,7 +204,7 @@ static void unlink_comm(struct dt_gpu_comm *gpu)
 
 void dt_gpu_close(struct dt_comm *comm)
 {
-    struct dt_gpu_comm *gpu = comm ? comm->gpu : NULL;
+    struct dt_gpu_comm *gpu = dt_gpu_comm_of(comm);
     if (!gpu)
         return;
     dt_world_lock(comm->world);
@@ -220,7 +220,7 @@ void dt_gpu_close(struct dt_comm *comm)
     while (gpu->ended.first)
         dt_gpu_work_release(gpu->ended.first);
     unlink_comm(gpu);
-    comm->gpu = NULL;
+    comm->device = NULL;
     dt_world_unlock(comm->world);
     dt_gpu_nccl_close(gpu->nccl);
     dt_gpu_node_close(gpu->node);
