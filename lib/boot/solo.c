@@ -37,8 +37,9 @@ static dt_result_t solo_open(struct dt_boot **boot, struct dt_error *err)
     if (ntasks > 1)
         return dt_error_set(err, DT_ERR_BOOTSTRAP,
                             "this step has %ld tasks, but no PMIx server: "
-                            "start it with srun --mpi=pmix (srun --mpi=list "
-                            "shows whether this Slurm has it)",
+                            "start it with srun --dt-pmix or srun --mpi=pmix "
+                            "(srun --help and srun --mpi=list show whether "
+                            "this Slurm has them)",
                             ntasks);
     struct solo *solo = calloc(1, sizeof(*solo));
     if (!solo)

@@ -75,9 +75,9 @@ static dt_result_t choose_keep(struct dt_ckpt *ckpt, int keep,
 static dt_result_t choose_redundancy(struct dt_ckpt *ckpt, struct dt_error *err)
 {
     const char *text = setting(DT_ENV_CKPT_REDUNDANCY);
-    struct dt_redundancy_group group;
+    struct dt_erasure_layout layout;
     struct dt_error why = {0};
-    dt_result_t rc = dt_redundancy_parse(
+    dt_result_t rc = dt_erasure_parse(
         text ? text : "none", DT_ENV_CKPT_REDUNDANCY, &ckpt->redundancy, err);
     if (rc != DT_SUCCESS || ckpt->redundancy.m == 0)
         return rc;
@@ -88,8 +88,8 @@ static dt_result_t choose_redundancy(struct dt_ckpt *ckpt, struct dt_error *err)
                             "give " DT_ENV_CKPT_FLUSH
                             " (--dt-ckpt-flush), a directory all nodes see",
                             text);
-    rc = dt_redundancy_group(&ckpt->redundancy, ckpt->num_nodes, ckpt->node,
-                             &group, &why);
+    rc = dt_erasure_layout(&ckpt->redundancy, ckpt->num_nodes, ckpt->node,
+                           &layout, &why);
     if (rc != DT_SUCCESS)
         return dt_error_set(err, rc, DT_ENV_CKPT_REDUNDANCY "=%s: %s", text,
                             why.text);

@@ -20,7 +20,7 @@ static dt_result_t check_gpus(const dt_place_request_t *request,
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "Slurm granted no GPU to this step: ask for them "
                             "with --gpus-per-node=<n> (or --gres=gpu:<n>), or "
-                            "leave --dt-gpus out");
+                            "use --dt-pmix in place of --dt-gpus");
     if (request->ngpus > DT_TOPO_MAX_GPUS)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "%u GPUs are more than the %d known to "

@@ -9,7 +9,7 @@
  * room for one. A ticket is the asker's node and the id. */
 #include <stdlib.h>
 
-#include "mesh/mesh_core.h"
+#include "mesh/mesh_state.h"
 
 enum { ID_BITS = 40 };
 #define ID_MASK   (((uint64_t)1 << ID_BITS) - 1)
@@ -191,7 +191,7 @@ void dt_mesh_answer(struct dt_mesh *mesh, uint64_t ticket, int32_t status,
     } else if (frame || (frame = answer(id | NO_ANSWER, 0, NULL, 0))) {
         dt_mesh_send(mesh, asker, frame);
     } else {
-        dt_mesh_starve(mesh);
+        dt_mesh_no_memory(mesh);
     }
     dt_frame_unref(frame);
     dt_mesh_leave(mesh);

@@ -148,7 +148,7 @@ static void send_failure(struct dt_mesh *mesh, const struct dt_key *key,
     if (dt_frame_end(&down, NULL) == DT_SUCCESS)
         send_down(mesh, key, from, down);
     if (!up || !down)
-        dt_mesh_starve(mesh);
+        dt_mesh_no_memory(mesh);
     dt_frame_unref(up);
     dt_frame_unref(down);
 }
@@ -237,7 +237,8 @@ void dt_mesh_collect(struct dt_mesh *mesh, const struct dt_collective *what,
         rc = dt_key_find(mesh, bytes->bytes + 5, bytes->len - 5, &key, NULL);
     dt_frame_unref(bytes);
     if (rc == DT_ERR_NO_MEMORY && mesh->keys.count < DT_MESH_PENDING)
-        dt_mesh_starve(mesh); /* the others would take our next for this one */
+        dt_mesh_no_memory(
+            mesh); /* the others would take our next for this one */
     if (rc == DT_SUCCESS) {
         c = find(key, key->starts);
         if (!c)

@@ -5,7 +5,7 @@
 #ifndef DT_MESH_KEY_H
 #define DT_MESH_KEY_H
 
-#include "mesh/mesh_core.h"
+#include "mesh/mesh_state.h"
 
 struct dt_collect; /* one in flight */
 

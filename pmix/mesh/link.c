@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "mesh/greet.h"
+#include "mesh/handshake.h"
 
 #define CHUNK  65536 /* bytes of one read */
 #define CHUNKS 16    /* reads of one turn at most: others wait, too */
@@ -25,7 +25,7 @@
 
 /* Between two turns no more time than this counts as time that the other end
  * let pass: beyond it, we stood still ourselves. */
-#define GREETING_STRIDE_MS 1000
+#define HANDSHAKE_STRIDE_MS 1000
 
 /* Frames, first in, first out. */
 struct frames {
@@ -37,13 +37,13 @@ struct frames {
 struct dt_link {
     int fd;
     enum dt_link_state state;
-    struct dt_greeting greeting;
+    struct dt_handshake handshake;
     struct dt_inlet inlet;
     struct frames greets, out, in; /* greets go before out */
     size_t written; /* bytes of the first frame to go that have gone */
     bool bye;       /* it has said so */
     int64_t turned; /* the last time we know */
-    int64_t waited; /* ms without a byte; while greeting, ms at all */
+    int64_t waited; /* ms without a byte; while handshake, ms at all */
     int64_t sent;   /* when something was last written */
     dt_result_t result;
     struct dt_error why;
@@ -108,16 +108,16 @@ end(struct dt_link *link, dt_result_t result, const char *fmt, ...)
 /* The connection has ended by itself. */
 static void cut(struct dt_link *link, int errnum)
 {
-    const struct dt_greeting *greeting = &link->greeting;
+    const struct dt_handshake *handshake = &link->handshake;
     if (link->bye)
         end(link, DT_SUCCESS, "it has left");
     else if (link->state == DT_LINK_OPEN)
         end(link, DT_ERR_PROC_FAILED, "its connection broke%s%s",
             errnum ? ": " : "", errnum ? strerror(errnum) : "");
-    else if (greeting->expects == DT_WIRE_CHALLENGE &&
+    else if (handshake->expects == DT_WIRE_CHALLENGE &&
              (errnum == 0 || errnum == ECONNRESET || errnum == EPIPE))
         end(link, DT_IN_PROGRESS, "it hung up without a word");
-    else if (greeting->dialer && errnum)
+    else if (handshake->dialer && errnum)
         end(link, DT_ERR_PROC_FAILED, "cannot connect to it: %s",
             strerror(errnum));
     else
@@ -131,7 +131,7 @@ static struct frames *to_write(struct dt_link *link)
 {
     if (link->greets.count > 0)
         return &link->greets;
-    return link->state == DT_LINK_GREETING ? NULL : &link->out;
+    return link->state == DT_LINK_HANDSHAKE ? NULL : &link->out;
 }
 
 /* Write what goes; returns errno if the connection has ended. */
@@ -141,7 +141,7 @@ static int flush(struct dt_link *link)
     while ((queue = to_write(link)) && queue->count > 0) {
         struct dt_frame *frame = queue->at[queue->first];
         bool more = link->greets.count + link->out.count > 1 &&
-                    link->state != DT_LINK_GREETING;
+                    link->state != DT_LINK_HANDSHAKE;
         ssize_t n = send(link->fd, frame->bytes + link->written,
                          frame->len - link->written,
                          MSG_NOSIGNAL | (more ? MSG_MORE : 0));
@@ -207,7 +207,7 @@ static void refuse(struct dt_link *link, struct dt_frame *refusal,
 
 void dt_link_refuse(struct dt_link *link, const char *why)
 {
-    refuse(link, dt_greet_refusal(false, why), DT_ERR_INVALID_ARG, why);
+    refuse(link, dt_handshake_refusal(false, why), DT_ERR_INVALID_ARG, why);
 }
 
 static void beat(struct dt_link *link)
@@ -223,20 +223,20 @@ static void beat(struct dt_link *link)
 /* Where the acceptor is, as this end sees it. */
 static void find_acceptor(struct dt_link *link)
 {
-    struct dt_greeting *greeting = &link->greeting;
+    struct dt_handshake *handshake = &link->handshake;
     struct sockaddr_storage at = {0};
     socklen_t len = sizeof(at);
     uint8_t ip[16];
     uint16_t port;
     char text[DT_ADDRESS_TEXT];
-    int rc = greeting->dialer
+    int rc = handshake->dialer
                  ? getpeername(link->fd, (struct sockaddr *)&at, &len)
                  : getsockname(link->fd, (struct sockaddr *)&at, &len);
-    greeting->acceptor[0] = '\0';
+    handshake->acceptor[0] = '\0';
     if (rc != 0 || !dt_address_get((struct sockaddr *)&at, ip, &port))
         return;
     dt_address_text(ip, text);
-    snprintf(greeting->acceptor, sizeof(greeting->acceptor), "%s %u", text,
+    snprintf(handshake->acceptor, sizeof(handshake->acceptor), "%s %u", text,
              port);
 }
 
@@ -245,14 +245,14 @@ static void greet(struct dt_link *link, const struct dt_frame *frame)
     struct dt_frame *reply;
     struct dt_error err = {""};
     find_acceptor(link);
-    dt_result_t rc = dt_greet_take(&link->greeting, frame, &reply, &err);
+    dt_result_t rc = dt_handshake_take(&link->handshake, frame, &reply, &err);
     if (rc != DT_SUCCESS) {
         refuse(link, reply, rc, err.text);
         return;
     }
     if (reply)
         queue_frame(link, &link->greets, reply);
-    if (link->greeting.done && link->state == DT_LINK_GREETING) {
+    if (link->handshake.done && link->state == DT_LINK_HANDSHAKE) {
         link->state = DT_LINK_OPEN;
         link->waited = 0;
         link->sent = link->turned;
@@ -265,9 +265,9 @@ static void take(struct dt_link *link, struct dt_frame *frame)
     enum dt_wire_kind kind = dt_frame_kind(frame);
     struct dt_error err = {""};
     if (kind == DT_WIRE_REFUSE) {
-        dt_result_t rc = dt_greet_refused(frame, &err);
+        dt_result_t rc = dt_handshake_refused(frame, &err);
         end(link, rc, "%s", err.text);
-    } else if (link->state == DT_LINK_GREETING) {
+    } else if (link->state == DT_LINK_HANDSHAKE) {
         greet(link, frame);
     } else if (kind < DT_WIRE_REFUSE) {
         end(link, DT_ERR_CORRUPT, "it greeted twice");
@@ -286,8 +286,8 @@ static void cut_into_frames(struct dt_link *link, const unsigned char *data,
     struct dt_error err = {""};
     while (len > 0 && link->state != DT_LINK_BROKEN) {
         struct dt_frame *frame = NULL;
-        size_t used = 0,
-               max = link->state == DT_LINK_OPEN ? DT_WIRE_MAX : DT_GREET_MAX;
+        size_t used = 0, max = link->state == DT_LINK_OPEN ? DT_WIRE_MAX
+                                                           : DT_HANDSHAKE_MAX;
         dt_result_t rc =
             dt_inlet_take(&link->inlet, data, len, max, &used, &frame, &err);
         if (rc != DT_SUCCESS) {
@@ -331,16 +331,16 @@ struct dt_frame *dt_link_next(struct dt_link *link)
 
 static int64_t limit_of(const struct dt_link *link)
 {
-    return link->state == DT_LINK_OPEN ? link->greeting.self.heartbeat
+    return link->state == DT_LINK_OPEN ? link->handshake.self.heartbeat
                                        : DT_LINK_HANDSHAKE_MS;
 }
 
 /* A third of the limit between two beats: two may be late. */
 static int64_t stride_of(const struct dt_link *link)
 {
-    if (link->state == DT_LINK_GREETING)
-        return GREETING_STRIDE_MS;
-    int64_t third = link->greeting.self.heartbeat / 3;
+    if (link->state == DT_LINK_HANDSHAKE)
+        return HANDSHAKE_STRIDE_MS;
+    int64_t third = link->handshake.self.heartbeat / 3;
     return third > 0 ? third : 1;
 }
 
@@ -361,7 +361,7 @@ static int64_t due(const struct dt_link *link)
     return at;
 }
 
-int64_t dt_link_turn(struct dt_link *link, int64_t now)
+int64_t dt_link_progress(struct dt_link *link, int64_t now)
 {
     if (link->state == DT_LINK_BROKEN)
         return INT64_MAX;
@@ -397,12 +397,13 @@ static dt_result_t begin(struct dt_link *link, int fd,
     struct dt_frame *hello;
     int on = 1;
     link->fd = fd;
-    link->state = DT_LINK_GREETING;
+    link->state = DT_LINK_HANDSHAKE;
     link->turned = link->sent = now;
     link->waited = 0;
     /* a help only, and no socket but TCP's has it */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    dt_result_t rc = dt_greet_begin(&link->greeting, self, to, &hello, err);
+    dt_result_t rc =
+        dt_handshake_begin(&link->handshake, self, to, &hello, err);
     if (rc == DT_SUCCESS && hello)
         queue_frame(link, &link->greets, hello);
     return rc;
@@ -441,13 +442,13 @@ static void hang_up(int fd)
 dt_result_t dt_link_retry(struct dt_link *link, int fd, int64_t now,
                           struct dt_error *err)
 {
-    const struct dt_identity self = link->greeting.self;
+    const struct dt_identity self = link->handshake.self;
     close(link->fd);
     clear(&link->greets);
     dt_inlet_free(&link->inlet);
     link->inlet = (struct dt_inlet){0};
     link->written = 0;
-    dt_result_t rc = begin(link, fd, &self, link->greeting.peer, now, err);
+    dt_result_t rc = begin(link, fd, &self, link->handshake.peer, now, err);
     if (rc != DT_SUCCESS)
         end(link, rc, "cannot dial it again");
     return rc;
@@ -486,7 +487,7 @@ enum dt_link_state dt_link_state(const struct dt_link *link)
 
 uint32_t dt_link_peer(const struct dt_link *link)
 {
-    return link->greeting.done ? link->greeting.peer : DT_NODE_ANY;
+    return link->handshake.done ? link->handshake.peer : DT_NODE_ANY;
 }
 
 const char *dt_link_why(const struct dt_link *link)

@@ -14,30 +14,18 @@
 #ifndef DT_MESH_LINK_H
 #define DT_MESH_LINK_H
 
-#include "mesh/map.h"
-
-/* Who a daemon is. Both ends of a link have the same but for node. */
-struct dt_identity {
-    uint32_t job, step;
-    uint32_t node;     /* or DT_NODE_MEETING */
-    uint32_t nodes;    /* of the step */
-    const char *pmix;  /* PMIx's version, at most 31 bytes */
-    const char *munge; /* munged's socket, NULL: the default */
-    int64_t heartbeat; /* ms without a byte after which a link is broken */
-};
-#define DT_NODE_MEETING UINT32_MAX /* the meeting point, meet.h */
+#include "mesh/handshake.h"
 
 /* A link must be OPEN this long after it was opened. */
 #define DT_LINK_HANDSHAKE_MS 10000
 
 struct dt_link;
 
-enum dt_link_state { DT_LINK_GREETING, DT_LINK_OPEN, DT_LINK_BROKEN };
+enum dt_link_state { DT_LINK_HANDSHAKE, DT_LINK_OPEN, DT_LINK_BROKEN };
 
 /* fd is connected or still connecting, does not block, and is the link's from
  * now on, closed also on failure. to: whom we dial, or UINT32_MAX-1
  * (DT_NODE_ANY) to accept. */
-#define DT_NODE_ANY (UINT32_MAX - 1)
 dt_result_t dt_link_open(struct dt_link **link, int fd,
                          const struct dt_identity *self, uint32_t to,
                          int64_t now, struct dt_error *err);
@@ -59,7 +47,7 @@ dt_result_t dt_link_result(const struct dt_link *link);
  * in which this process itself stood still does not count against the peer.
  * What has come in is then to be had from dt_link_next. Returns when to call it
  * again at the latest. */
-int64_t dt_link_turn(struct dt_link *link, int64_t now);
+int64_t dt_link_progress(struct dt_link *link, int64_t now);
 
 /* The next frame that has come, the caller's, or NULL. Only OPEN and, for what
  * came before the end, BROKEN links have any. BEAT never shows. */

@@ -35,8 +35,8 @@ struct dt_mesh;
  * a message, so that the host notices if it is dead. */
 #define DT_MESH_JOIN_MS 10000
 
-/* Bytes of dt_mesh_tell, at most. */
-#define DT_MESH_TELL_MAX ((size_t)1 << 20)
+/* Bytes of dt_mesh_broadcast, at most. */
+#define DT_MESH_BROADCAST_MAX ((size_t)1 << 20)
 
 /* How a rank ended. */
 enum dt_mesh_end {
@@ -61,10 +61,11 @@ struct dt_mesh_host {
     /* News, once on every node, also on the one that they come from. */
     void (*ended)(void *arg, size_t rank, const struct dt_mesh_rank *state);
     void (*joined)(void *arg, size_t rank, uint32_t incarnation);
-    void (*told)(void *arg, size_t from_node, const void *data, size_t len);
+    void (*broadcast)(void *arg, size_t from_node, const void *data,
+                      size_t len);
     void (*node_lost)(void *arg, size_t node, const char *why);
     /* This node was declared lost by others: nothing works any more. */
-    void (*cast_out)(void *arg, const char *why);
+    void (*declared_lost)(void *arg, const char *why);
     /* A question from a node, or this one: to be answered, now or later, by
      * dt_mesh_answer with this ticket. data is valid until return. */
     void (*asked)(void *arg, size_t from_node, uint64_t ticket, uint32_t what,
@@ -92,7 +93,7 @@ void dt_mesh_node_left(struct dt_mesh *mesh, size_t node);
 /* Time goes on; operations whose time is over fail. Returns when to call it
  * again at the latest, INT64_MAX for never. Call it after all else here, before
  * sleeping: only then the limits of what was started begin to run. */
-int64_t dt_mesh_turn(struct dt_mesh *mesh, int64_t now);
+int64_t dt_mesh_progress(struct dt_mesh *mesh, int64_t now);
 
 /* ---- news, of ranks of this node ---- */
 
@@ -103,9 +104,9 @@ void dt_mesh_rank_ended(struct dt_mesh *mesh, size_t rank,
 /* A rank that had ended is back, in its next incarnation. */
 void dt_mesh_rank_joined(struct dt_mesh *mesh, size_t rank);
 /* Anything else. Reaches every node that lives, in the order sent. INVALID_ARG:
- * more than DT_MESH_TELL_MAX; PROC_FAILED: cast out; NO_MEMORY. */
-dt_result_t dt_mesh_tell(struct dt_mesh *mesh, const void *data, size_t len,
-                         struct dt_error *err);
+ * more than DT_MESH_BROADCAST_MAX; PROC_FAILED: cast out; NO_MEMORY. */
+dt_result_t dt_mesh_broadcast(struct dt_mesh *mesh, const void *data,
+                              size_t len, struct dt_error *err);
 
 /* ---- collectives ---- */
 

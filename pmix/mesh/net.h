@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 
 #include "mesh/link.h"
+#include "mesh/map.h"
 
 struct dt_net;
 
@@ -45,7 +46,7 @@ bool dt_net_flushed(const struct dt_net *net);
 int dt_net_fd(const struct dt_net *net); /* readable when turn has work */
 /* Never blocks. Upcalls come only from here; they may send. Returns when to
  * call it again at the latest, of the clock of now, in ms. */
-int64_t dt_net_turn(struct dt_net *net, int64_t now);
+int64_t dt_net_progress(struct dt_net *net, int64_t now);
 
 /* Say BYE to all, send what is queued for at most ms, and close. May be NULL.
  */

@@ -69,8 +69,7 @@ void dt_frame_bytes(struct dt_frame *frame, const void *data, size_t len)
 void dt_frame_uint(struct dt_frame *frame, size_t width, uint64_t value)
 {
     unsigned char bytes[sizeof(value)];
-    for (size_t i = 0; i < width; i++, value >>= 8)
-        bytes[i] = (unsigned char)value;
+    dt_wire_put(bytes, width, value);
     dt_frame_bytes(frame, bytes, width);
 }
 
@@ -90,9 +89,7 @@ dt_result_t dt_frame_end(struct dt_frame **frame, struct dt_error *err)
                             "%zu MiB",
                             DT_WIRE_MAX >> 20);
     }
-    size_t length = (*frame)->len - LENGTH;
-    for (size_t i = 0; i < LENGTH; i++, length >>= 8)
-        (*frame)->bytes[i] = (unsigned char)length;
+    dt_wire_put((*frame)->bytes, LENGTH, (*frame)->len - LENGTH);
     return DT_SUCCESS;
 }
 

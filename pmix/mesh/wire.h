@@ -46,7 +46,14 @@ enum dt_wire_kind {
     DT_WIRE_ANSWER,
 };
 
-/* One frame, shared by all who send or keep it. */
+/* Write a number of width bytes. */
+static inline void dt_wire_put(unsigned char *to, size_t width, uint64_t value)
+{
+    for (size_t i = 0; i < width; i++)
+        to[i] = (unsigned char)(value >> 8 * i);
+}
+
+/* One frame, shared by all that send or keep it. */
 struct dt_frame {
     size_t refs;
     size_t len, room;     /* bytes that hold something, and in all */

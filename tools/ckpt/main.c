@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "interrupt.h"
-#include "options.h"
-#include "progress.h"
-#include "words.h"
+#include "text/interrupt.h"
+#include "text/options.h"
+#include "text/terminal.h"
 
 enum { USAGE = 64, SIGNALLED = 128 };
 

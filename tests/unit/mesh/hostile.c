@@ -59,7 +59,7 @@ static void node_lost(void *arg, size_t node, const char *why)
     (void)why;
 }
 
-static void cast_out(void *arg, const char *why)
+static void declared_lost(void *arg, const char *why)
 {
     (void)why;
     ((struct lone *)arg)->out++;
@@ -92,8 +92,8 @@ static void answered(void *arg, dt_result_t rc, int32_t status,
 
 static void lone_open(struct lone *lone, size_t node)
 {
-    const struct dt_mesh_host host = {lone, keep,      ended,    joined,
-                                      told, node_lost, cast_out, asked};
+    const struct dt_mesh_host host = {lone, keep,      ended,         joined,
+                                      told, node_lost, declared_lost, asked};
     struct dt_error err;
     *lone = (struct lone){0};
     if (dt_mesh_create(&lone->mesh, map, node, &host, 0, &err) != DT_SUCCESS)
@@ -166,7 +166,7 @@ static struct dt_frame *news(struct lone *peer, unsigned i)
     struct dt_error err;
     switch (i) {
     case 0:
-        dt_mesh_tell(peer->mesh, "news", 4, &err);
+        dt_mesh_broadcast(peer->mesh, "news", 4, &err);
         break;
     case 1:
         dt_mesh_rank_ended(peer->mesh, 1, &state);
@@ -417,9 +417,9 @@ static void test_out(void)
     dt_mesh_ask(lone.mesh, 1, 1, "", 0, 0, answered, &lone);
     dt_mesh_node_lost(lone.mesh, 0, "x");
     dt_mesh_node_left(lone.mesh, 4);
-    ok(dt_mesh_tell(lone.mesh, "x", 1, &err) == DT_ERR_PROC_FAILED &&
+    ok(dt_mesh_broadcast(lone.mesh, "x", 1, &err) == DT_ERR_PROC_FAILED &&
            lone.out == 1 && lone.done == 4 && lone.n == before &&
-           dt_mesh_turn(lone.mesh, 99999) == INT64_MAX,
+           dt_mesh_progress(lone.mesh, 99999) == INT64_MAX,
        "and is silent: %s", err.text);
     lone_close(&lone);
     receiver(&lone, 3, true);

@@ -51,7 +51,7 @@ static void say(const char *what, const void *data, size_t len,
     struct stranger stranger;
     come(&stranger);
     put(stranger.fd, data, len);
-    dt_link_turn(stranger.link, now);
+    dt_link_progress(stranger.link, now);
     ok(broke(stranger.link, result, why) && !dt_link_next(stranger.link),
        "%s: %s", what, dt_link_why(stranger.link));
     leave(&stranger);
@@ -74,10 +74,10 @@ static void test_garbage(void)
         int64_t begin = now;
         come(&stranger);
         put(stranger.fd, hello->bytes, half ? hello->len / 2 : 0);
-        while (dt_link_state(stranger.link) == DT_LINK_GREETING &&
+        while (dt_link_state(stranger.link) == DT_LINK_HANDSHAKE &&
                now < begin + 60000)
-            now =
-                dt_link_turn(stranger.link, now) < INT64_MAX ? now + 500 : now;
+            now = dt_link_progress(stranger.link, now) < INT64_MAX ? now + 500
+                                                                   : now;
         ok(broke(stranger.link, DT_ERR_TIMED_OUT, "10 s") &&
                now == begin + DT_LINK_HANDSHAKE_MS,
            "%s: %s", half ? "half a frame" : "nothing",
@@ -145,16 +145,16 @@ static void listen_in(struct record *record, bool withheld)
     come(&acceptor);
     make_pair(fds);
     struct dt_link *dialer = open_link(fds[1], &self, 2);
-    dt_link_turn(dialer, now);
+    dt_link_progress(dialer, now);
     record->hello_len = get(fds[0], record->hello, sizeof(record->hello));
     put(acceptor.fd, record->hello, record->hello_len);
-    dt_link_turn(acceptor.link, now);
+    dt_link_progress(acceptor.link, now);
     put(fds[0], bytes, get(acceptor.fd, bytes, sizeof(bytes)));
-    dt_link_turn(dialer, now);
+    dt_link_progress(dialer, now);
     record->proof_len = get(fds[0], record->proof, sizeof(record->proof));
     if (!withheld) {
         put(acceptor.fd, record->proof, record->proof_len);
-        dt_link_turn(acceptor.link, now);
+        dt_link_progress(acceptor.link, now);
         ok(is_open(acceptor.link), "an honest proof is believed");
     }
     leave(&acceptor);
@@ -171,12 +171,12 @@ static void test_replay(void)
         listen_in(&record, withheld);
         come(&stranger);
         put(stranger.fd, record.hello, record.hello_len);
-        dt_link_turn(stranger.link, now);
+        dt_link_progress(stranger.link, now);
         ok(get(stranger.fd, bytes, sizeof(bytes)) > 0 &&
                bytes[4] == DT_WIRE_CHALLENGE,
            "an old HELLO is challenged");
         put(stranger.fd, record.proof, record.proof_len);
-        dt_link_turn(stranger.link, now);
+        dt_link_progress(stranger.link, now);
         ok(broke(stranger.link, DT_ERR_INVALID_ARG,
                  withheld ? "something else" : "replayed"),
            "a %s proof: %s", withheld ? "stolen" : "replayed",
@@ -194,7 +194,7 @@ static void test_reflection(void)
     listen_in(&record, true);
     come(&stranger);
     put(stranger.fd, record.hello, record.hello_len);
-    dt_link_turn(stranger.link, now);
+    dt_link_progress(stranger.link, now);
     size_t len = get(stranger.fd, bytes, sizeof(bytes));
     struct dt_frame *proof = dt_frame_begin(DT_WIRE_PROOF);
     /* length, kind, nonce; then the blob */
@@ -202,7 +202,7 @@ static void test_reflection(void)
     if (dt_frame_end(&proof, NULL) != DT_SUCCESS)
         abort();
     put(stranger.fd, proof->bytes, proof->len);
-    dt_link_turn(stranger.link, now);
+    dt_link_progress(stranger.link, now);
     ok(broke(stranger.link, DT_ERR_INVALID_ARG, "something else"),
        "its own credential: %s", dt_link_why(stranger.link));
     dt_frame_unref(proof);
@@ -218,7 +218,7 @@ static void test_version(void)
     record.hello[13]++;
     come(&stranger);
     put(stranger.fd, record.hello, record.hello_len);
-    dt_link_turn(stranger.link, now);
+    dt_link_progress(stranger.link, now);
     ok(broke(stranger.link, DT_ERR_VERSION, "version 1 ") &&
            strstr(dt_link_why(stranger.link), "version 2:"),
        "another version: %s", dt_link_why(stranger.link));
@@ -241,7 +241,7 @@ static void test_acceptors(void)
     make_pair(fds);
     struct dt_link *link = open_link(fds[1], &self, 2);
     put(fds[0], welcome->bytes, welcome->len);
-    dt_link_turn(link, now);
+    dt_link_progress(link, now);
     ok(broke(link, DT_ERR_CORRUPT, "greet"), "a WELCOME without a proof: %s",
        dt_link_why(link));
     close(fds[0]);
@@ -250,7 +250,7 @@ static void test_acceptors(void)
     make_pair(fds);
     link = open_link(fds[1], &self, 2);
     put(fds[0], challenge->bytes, challenge->len);
-    dt_link_turn(link, now);
+    dt_link_progress(link, now);
     ok(broke(link, DT_ERR_CORRUPT, "credential"), "a false CHALLENGE: %s",
        dt_link_why(link));
     close(fds[0]);
@@ -260,7 +260,7 @@ static void test_acceptors(void)
     link = open_link(fds[1], &self, 2);
     send_frame(link, DT_WIRE_NEWS, 4, 'k');
     close(fds[0]);
-    dt_link_turn(link, now);
+    dt_link_progress(link, now);
     ok(broke(link, DT_IN_PROGRESS, "hung up"), "one that hangs up: %s",
        dt_link_why(link));
     struct dt_link *both[2] = {link, NULL};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* link.c - one connection between two daemons: greeting, frames, time, the end.
+/* link.c - one connection between two daemons: handshake, frames, time, the
+ * end.
  */
 #include <poll.h>
 #include <string.h>
@@ -43,7 +44,7 @@ static void test_time(void)
     struct dt_link *both[2];
     open_both(both);
     turn(both, 5);
-    int64_t due = dt_link_turn(both[0], now);
+    int64_t due = dt_link_progress(both[0], now);
     ok(due > now && due <= now + HEART / 3,
        "a link wants to be turned in time");
     for (int i = 0; i < 100; i++) {
@@ -59,7 +60,7 @@ static void test_time(void)
     for (int i = 0; i < 3; i++) {
         ok(is_open(both[0]), "silent for %d s", i * HEART / 3000);
         now += HEART / 3;
-        dt_link_turn(both[0], now);
+        dt_link_progress(both[0], now);
     }
     ok(broke(both[0], DT_ERR_TIMED_OUT, "30 s"), "a frozen one is lost: %s",
        dt_link_why(both[0]));
@@ -73,7 +74,7 @@ static void test_end(void)
     turn(both, 5);
     send_frame(both[0], DT_WIRE_NEWS, 2, 'x');
     dt_link_close(both[0]);
-    dt_link_turn(both[1], now);
+    dt_link_progress(both[1], now);
     ok(broke(both[1], DT_ERR_PROC_FAILED, "connection broke"), "cut: %s",
        dt_link_why(both[1]));
     ok(comes(both[1], 2, 'x'), "what came before is there");
@@ -82,17 +83,17 @@ static void test_end(void)
     open_both(both);
     turn(both, 5);
     send_frame(both[1], DT_WIRE_BYE, 0, 0);
-    dt_link_turn(both[0], now);
+    dt_link_progress(both[0], now);
     ok(is_open(both[0]) && comes(both[0], 0, 0), "BYE is seen");
     dt_link_close(both[1]);
-    dt_link_turn(both[0], now);
+    dt_link_progress(both[0], now);
     ok(broke(both[0], DT_SUCCESS, "left"), "and then it has left");
     dt_link_close(both[0]);
 
     open_both(both);
     turn(both, 5);
     dt_link_refuse(both[0], "no \x1b[31mway\n");
-    dt_link_turn(both[1], now);
+    dt_link_progress(both[1], now);
     ok(broke(both[1], DT_ERR_INVALID_ARG, "no ?[31mway?"),
        "a refusal is told, fit to print: %s", dt_link_why(both[1]));
     close_both(both);

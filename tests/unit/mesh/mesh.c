@@ -278,7 +278,7 @@ static void test_time(void)
     memset(&wait[4], 0, sizeof(wait[4]));
     net_fence(&net, &more[2], 2, 1, all, 12, 0, 100);
     net_fence(&net, &more[10], 10, 1, all, 12, 0, 0);
-    ok(dt_mesh_turn(net.node[2].mesh, 0) == 100, "it says when it is due");
+    ok(dt_mesh_progress(net.node[2].mesh, 0) == 100, "it says when it is due");
     net_time(&net, 99);
     ok(!more[2].done, "not before its time");
     net_time(&net, 1);
@@ -299,7 +299,7 @@ static void test_time(void)
     net_fence(&net, &wait[4], 4, 0, all, 12, 0, 0);
     net_settle(&net);
     ok(count(wait, DT_SUCCESS) == 12, "one without a limit waits");
-    ok(dt_mesh_turn(net.node[2].mesh, net.now) == INT64_MAX,
+    ok(dt_mesh_progress(net.node[2].mesh, net.now) == INT64_MAX,
        "then nothing is due");
     net_ask(&net, &ask[0], 3, 7, 20);
     while (net_deliver(&net))
@@ -414,7 +414,7 @@ static void test_bounds(void)
 {
     size_t done[2] = {0, 0};
     struct dt_error err = {""};
-    static unsigned char big[DT_MESH_TELL_MAX + 1];
+    static unsigned char big[DT_MESH_BROADCAST_MAX + 1];
     fresh(2, 2);
     for (unsigned i = 0; i < 65537; i++) {
         struct dt_collective what = {
@@ -426,7 +426,7 @@ static void test_bounds(void)
     ok(count(wait, DT_ERR_NO_MEMORY) == 1,
        "another node's fence for which there is no room fails");
     ok(done[0] == 0 && done[1] == 1, "65,536 fences are pending, not one more");
-    ok(dt_mesh_tell(net.node[0].mesh, big, sizeof(big), &err) ==
+    ok(dt_mesh_broadcast(net.node[0].mesh, big, sizeof(big), &err) ==
            DT_ERR_INVALID_ARG,
        "too much to tell: %s", err.text);
     net_end_rank(&net, 1, 0);

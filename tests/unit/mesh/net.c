@@ -113,7 +113,7 @@ static bool until(bool (*done)(void))
         for (size_t i = 0; i < NODES; i++) {
             fds[i] = (struct pollfd){-1, POLLIN, 0};
             if (nodes[i].net) {
-                dt_net_turn(nodes[i].net, now);
+                dt_net_progress(nodes[i].net, now);
                 fds[i].fd = dt_net_fd(nodes[i].net);
             }
         }
@@ -182,7 +182,7 @@ static void test_all(void)
         lost += times_gone(&nodes[i]);
     }
     ok(wrong == 0 && lost == 0, "in order, and nobody is gone");
-    ok(until(idle) && dt_net_turn(nodes[0].net, now) > now,
+    ok(until(idle) && dt_net_progress(nodes[0].net, now) > now,
        "then there is nothing to do until later");
 
     close_node(&nodes[0]);
@@ -259,7 +259,7 @@ static pid_t fork_daemon(const char *words)
     send_number(3, 0, 0);
     for (int i = 0; i < LONG / 10 && !nodes[3].gone[0]; i++) {
         struct pollfd fd = {dt_net_fd(nodes[3].net), POLLIN, 0};
-        dt_net_turn(nodes[3].net, now);
+        dt_net_progress(nodes[3].net, now);
         poll(&fd, 1, 10);
     }
     _exit(strstr(nodes[3].why[0], words) ? 3 : 4);
@@ -296,11 +296,11 @@ static void test_frozen(void)
     frozen = nodes[1].net;
     nodes[1].net = NULL; /* never turned again */
     for (int i = 0; i < 3; i++) {
-        dt_net_turn(nodes[0].net, now);
+        dt_net_progress(nodes[0].net, now);
         ok(!nodes[0].gone[1], "silent for %d s", i * HEART / 3000);
         now += HEART / 3;
     }
-    dt_net_turn(nodes[0].net, now);
+    dt_net_progress(nodes[0].net, now);
     ok(nodes[0].gone[1] == 1 && nodes[0].left == 0, "a frozen one is lost: %s",
        nodes[0].why[1]);
     dt_net_close(frozen, 0);
@@ -325,7 +325,7 @@ static void test_strangers(void)
     open_nodes();
     for (size_t i = 0; i < STRANGERS; i++) {
         fds[i] = connect_to(0);
-        dt_net_turn(nodes[0].net, now);
+        dt_net_progress(nodes[0].net, now);
     }
     until(idle);
     int64_t begin = now;
@@ -334,7 +334,7 @@ static void test_strangers(void)
         until(idle);
         now += 100;
         for (size_t i = 0; i < NODES; i++)
-            dt_net_turn(nodes[i].net, now);
+            dt_net_progress(nodes[i].net, now);
     }
     ok(nodes[0].received == 1 &&
            now <= begin + DT_LINK_HANDSHAKE_MS + DT_LINK_HANDSHAKE_MS / 5,

@@ -27,10 +27,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "environ.h"
-#include "ranks.h"
-#include "server.h"
-#include "standin.h"
+#include "server/environ.h"
+#include "run/ranks.h"
+#include "server/server.h"
+#include "server/proxy_client.h"
 
 #define NODES_MAX 16
 #define LIMIT_S   300
@@ -330,8 +330,8 @@ static void open_node(struct node *node, const char *parent)
     snprintf(directory, sizeof(directory), "%s/%zu", parent, node->self);
     mkdir(directory, 0700);
     snprintf(nspace, sizeof(nspace), "pretended.%ld", (long)getppid());
-    static char *const stand_in[] = {(char *)"/proc/self/exe",
-                                     (char *)"--stand-in", NULL};
+    static char *const proxy_client[] = {(char *)"/proc/self/exe",
+                                         (char *)"--proxy-client", NULL};
     const struct dt_pmix_config config = {
         .nspace = nspace,
         .jobid = "pretended",
@@ -341,7 +341,7 @@ static void open_node(struct node *node, const char *parent)
         .node = node->self,
         .auth = "native",
         .launcher = {node, on_abort, queue_frame, on_node_lost},
-        .stand_in = stand_in,
+        .proxy_client = proxy_client,
     };
     if (dt_pmix_open(&node->pmix, &config, &err) != DT_SUCCESS)
         die(node, err.text);
@@ -471,8 +471,8 @@ int main(int argc, char **argv)
     struct step step = {0};
     bool is_node = argc > 4 + NODES_MAX && strcmp(argv[1], "--node") == 0;
     int at = is_node ? 4 + NODES_MAX : 1;
-    if (argc == 2 && strcmp(argv[1], "--stand-in") == 0)
-        dt_pmix_stand_in();
+    if (argc == 2 && strcmp(argv[1], "--proxy-client") == 0)
+        dt_pmix_proxy_client_run();
     for (; at < argc && argv[at][0] == '-'; at++) {
         if (strcmp(argv[at], "-c") == 0)
             step.cyclic = true;

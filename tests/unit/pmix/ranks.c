@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "event.h"
+#include "operations/operations.h"
 
 #define LONG_S 120 /* so many seconds nothing here takes */
 

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* grant.c - what Slurm granted, found in the topology: GPUs by their names,
  * CPUs by masks and core numbers; NICs by their names. */
-#include "grant.h"
-#include "nics.h"
+#include "placement/grant.h"
+#include "placement/nics.h"
 
 #include <stdio.h>
 #include <stdlib.h>
