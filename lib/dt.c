@@ -13,12 +13,13 @@
 #include "base/notice.h"
 #include "coll/api/call.h"
 #include "coll/api/check.h"
+#include "coll/api/group.h"
 #include "coll/engine/device.h"
 #include "coll/engine/mem.h"
-#include "coll/engine/progress.h"
 #include "gpu/attach.h"
+#include "coll/engine/engine.h"
 
-/* A C API without a handle, as MPI's and NCCL's users expect, needs these. */
+/* A C API without a handle, as MPI's users expect, needs these. */
 static struct dt_comm *world_comm;
 static bool finalized;
 
@@ -69,7 +70,7 @@ static dt_result_t part(struct dt_world *world, struct dt_error *err)
     /* first, as they have communicators of their own */
     for (size_t i = 0; rc == DT_SUCCESS && i < DT_COMMS; i++)
         if (world->comms[i])
-            rc = dt_device_leave(world->comms[i], err);
+            rc = dt_device_leave(world, world->comms[i], err);
     for (size_t i = 0; i < DT_COMMS; i++) {
         struct dt_comm *comm = world->comms[i];
         while (rc == DT_SUCCESS && comm && comm->active)
@@ -78,7 +79,7 @@ static dt_result_t part(struct dt_world *world, struct dt_error *err)
     if (rc == DT_SUCCESS && world->check)
         rc = dt_check(&call, err);
     if (rc == DT_SUCCESS)
-        rc = dt_call_leave(world_comm, err);
+        rc = dt_comm_leave(world_comm, err);
     return rc;
 }
 
@@ -89,7 +90,7 @@ dt_result_t dt_finalize(void)
         return dt_api_return(dt_error_set(&err, DT_ERR_NOT_INITIALIZED,
                                           "dt_finalize: there was no dt_init"),
                              &err);
-    dt_result_t rc = dt_call_no_group(DT_CALL_FINALIZE, &err);
+    dt_result_t rc = dt_group_refuse("dt_finalize", &err);
     if (rc != DT_SUCCESS)
         return dt_api_return(rc, &err);
     struct dt_world *world = world_comm->world;

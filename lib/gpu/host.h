@@ -7,13 +7,13 @@
 
 #include "coll/api/call.h"
 #include "coll/engine/device.h"
-#include "coll/engine/progress.h"
+#include "coll/engine/engine.h"
 #include "gpu/gpu.h"
 
 /* X(result, name without dt_, parameters, arguments) */
 #define DT_GPU_HOST(X)                                                         \
     X(const char *, call_name, (enum dt_call_kind kind), (kind))               \
-    X(dt_result_t, call_leave, (struct dt_comm * comm, struct dt_error * err), \
+    X(dt_result_t, comm_leave, (struct dt_comm * comm, struct dt_error * err), \
       (comm, err))                                                             \
     X(dt_result_t, comm_begin,                                                 \
       (struct dt_comm * comm, const struct dt_shape *shape,                    \

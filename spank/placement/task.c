@@ -12,7 +12,7 @@
 #include "placement/nics.h"
 #include "placement/system.h"
 #include "placement/table.h"
-#include "topo/sources.h"
+#include "topo/model/model.h"
 
 const char *const dt_visible[DT_NVISIBLE] = {
     "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
@@ -87,7 +87,7 @@ static dt_result_t count_only(struct dt_task *task, struct dt_error *err)
             return DT_ERR_NO_MEMORY;
         task->gpu[k] = (uint8_t)k;
     }
-    return dt_topo_finish(task->topo, err);
+    return dt_topo_normalize(task->topo, err);
 }
 
 /* The names that Slurm's GPUs have on the node. Where a cgroup hides the

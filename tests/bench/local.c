@@ -119,9 +119,9 @@ static void allreduce(struct rank *r, const struct dt_shape *shape,
     while (!local.done) {
         if (!dt_local_progress(&local) && ++idle % 4096 == 0)
             sched_yield();
-        if (local.passed > passed)
+        if (local.released > passed)
             r->board->ops->release(r->board,
-                                   r->round + (passed = local.passed));
+                                   r->round + (passed = local.released));
     }
     r->round += dt_local_rounds(r->board, shape);
 }

@@ -13,7 +13,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 #   base <- ckpt-format <- ckpt, a client of dt.h
 declare -A below=(
     [base]=''
-    [topo]='base'
+    [topo]='model base'
     [model]='base'
     [sources]='model base'
     [boot]='topo base'
@@ -30,7 +30,7 @@ declare -A below=(
     [ckpt-format]='base'
     [ckpt]='ckpt-format gpu-api exec base'
     [facade]='ckpt gpu coll boot exec tl topo base'
-    [spank]="topo model base"
+    [spank]="model base"
     [mesh]='base'
     [pmix]='mesh base'
     [server]='operations mesh base'
@@ -58,14 +58,15 @@ declare -A only_in=(
     [uc[pst]/]='^lib/tl/ucx[a-z_]*\.[ch]$'
     [cuda]='^lib/gpu/cuda/[a-z_]*\.[ch]$'
     [slurm/]='^spank/.*$'
-    [hwloc]='^lib/topo/hwloc\.c$'
-    [expat]='^lib/topo/xml\.c$'
+    [hwloc]='^lib/topo/sources/hwloc/[a-z]*\.[ch]$'
+    [expat]='^lib/topo/sources/xml\.c$'
     [munge]='^pmix/mesh/auth\.c$'
 )
 
 layer_of() # PATH; the layer's name
 {
     case $1 in
+    lib/topo/model/*) echo model ;;
     lib/ckpt/format/*) echo ckpt-format ;;
     lib/gpu/coll/*) echo gpu-coll ;;
     lib/gpu/cuda/*) echo cuda ;;

@@ -11,9 +11,10 @@
 #define DT_COLL_ENGINE_DEVICE_H
 
 #include "coll/engine/backoff.h"
-#include "coll/engine/comm.h"
+#include "coll/engine/world.h"
 
 struct dt_call;
+struct dt_request;
 
 struct dt_device_ops {
     /* ---- calls ---- */
@@ -112,17 +113,11 @@ static inline void dt_device_step(struct dt_world *world)
         world->device->ops->step(world);
 }
 
-static inline dt_result_t dt_device_leave(struct dt_comm *comm,
+static inline dt_result_t dt_device_leave(struct dt_world *world,
+                                          struct dt_comm *comm,
                                           struct dt_error *err)
 {
-    struct dt_device *device = comm->world->device;
-    return device ? device->ops->leave(comm, err) : DT_SUCCESS;
-}
-
-static inline void dt_device_close_comm(struct dt_comm *comm)
-{
-    if (comm->world->device)
-        comm->world->device->ops->close_comm(comm);
+    return world->device ? world->device->ops->leave(comm, err) : DT_SUCCESS;
 }
 
 #endif

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
-#include "coll/engine/comm.h"
+#include "coll/engine/tag.h"
 #include "coll/engine/device.h"
 
 #define SPINS 2000
@@ -210,13 +210,14 @@ void dt_world_close(struct dt_world *world)
     /* messages of what is still under way end with the transports */
     for (size_t i = 0; i < DT_COMMS; i++)
         if (world->comms[i])
-            dt_comm_detach(world->comms[i]);
+            world->comm_ops->detach(world->comms[i]);
     for (size_t i = 0; i < DT_CARD_TLS; i++)
         kinds[i]->close(world->tl[i]);
     if (world->device)
         world->device->ops->close(world->device);
     for (size_t i = 0; i < DT_COMMS; i++)
-        dt_comm_close(world->comms[i]);
+        if (world->comms[i])
+            world->comm_ops->close(world->comms[i]);
     if (world->over)
         world->boot->ops->farewell(world->boot, world->timeout);
     if (world->boot)
@@ -275,7 +276,7 @@ bool dt_world_progress(struct dt_world *world)
             moved |= world->tl[i]->ops->progress(world->tl[i]);
     for (size_t i = 0; i < world->ncomms; i++)
         if (world->comms[i])
-            moved |= dt_comm_progress(world->comms[i]);
+            moved |= world->comm_ops->progress(world->comms[i]);
     if (entered)
         world->device->ops->exit(world, scope);
     return moved;

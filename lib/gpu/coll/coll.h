@@ -8,6 +8,7 @@
 #ifndef DT_GPU_COLL_COLL_H
 #define DT_GPU_COLL_COLL_H
 
+#include "coll/engine/engine.h"
 #include "coll/api/call.h"
 #include "coll/engine/device.h"
 
