@@ -214,12 +214,12 @@ static dt_result_t prepare(const struct dt_call *call, struct dt_gpu_comm **gpu,
         rc = dt_gpu_join(call->comm, call->device, gpu, err);
     if (rc != DT_SUCCESS || is_p2p(call))
         return rc;
-    if (!(*gpu)->met && call->capturing)
+    if (!(*gpu)->connected && call->capturing)
         return dt_error_set(err, DT_ERR_UNSUPPORTED,
                             "%s: the first call of a communicator cannot be "
                             "captured into a graph: make one before",
                             dt_call_name(call->kind));
-    return dt_gpu_meet(*gpu, err);
+    return dt_gpu_connect(*gpu, err);
 }
 
 dt_result_t dt_gpu_begin(const struct dt_call *call,

@@ -280,7 +280,7 @@ void dt_gpu_idle(struct dt_backoff *backoff, struct dt_world *world,
     if (!look)
         return;
     dt_world_check(world);
-    dt_gpu_look(world);
+    dt_gpu_check_alive(world);
 }
 
 /* Move things until it is over, or the world has failed; the lock is held. */
@@ -365,7 +365,7 @@ static bool is_idle(const void *gpu)
 
 static bool all_left(const void *gpu)
 {
-    return dt_gpu_watch_over(gpu);
+    return dt_gpu_shutdown_done(gpu);
 }
 
 dt_result_t dt_gpu_leave(struct dt_comm *comm, struct dt_error *err)
@@ -383,7 +383,7 @@ dt_result_t dt_gpu_leave(struct dt_comm *comm, struct dt_error *err)
     dt_gpu_nccl_leave(gpu->nccl);
     dt_gpu_node_leave(gpu->node);
     dt_world_lock(world);
-    dt_gpu_watch_leave(gpu);
+    dt_gpu_shutdown_send(gpu);
     await(world, all_left, gpu);
     rc = dt_comm_failure(comm, err);
     dt_world_unlock(world);
