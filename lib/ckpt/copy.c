@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "ckpt/format/format.h"
 #include "exec/exec.h"
 #include "gpu/gpu.h"
 
@@ -27,7 +28,7 @@ dt_result_t dt_copy_open(struct dt_copy **copy, struct dt_error *err)
 {
     struct dt_copy *new = calloc(1, sizeof(*new));
     if (!new)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     /* where no GPU can be used no tensor should be on one: GPUs are granted on
      * nodes without a driver, too */
     if (dt_gpu_load(&new->gpu, &new->why) != DT_SUCCESS)
