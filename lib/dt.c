@@ -13,9 +13,10 @@
 #include "base/notice.h"
 #include "coll/api/call.h"
 #include "coll/api/check.h"
+#include "coll/api/group.h"
 #include "gpu/coll/coll.h"
 #include "coll/engine/mem.h"
-#include "coll/engine/progress.h"
+#include "coll/engine/engine.h"
 
 /* A C API without a handle, as MPI's and NCCL's users expect, needs these. */
 static struct dt_comm *world_comm;
@@ -76,7 +77,7 @@ static dt_result_t part(struct dt_world *world, struct dt_error *err)
     if (rc == DT_SUCCESS && world->check)
         rc = dt_check(&call, err);
     if (rc == DT_SUCCESS)
-        rc = dt_call_leave(world_comm, err);
+        rc = dt_comm_leave(world_comm, err);
     return rc;
 }
 
@@ -87,7 +88,7 @@ dt_result_t dt_finalize(void)
         return dt_api_return(dt_error_set(&err, DT_ERR_NOT_INITIALIZED,
                                           "dt_finalize: there was no dt_init"),
                              &err);
-    dt_result_t rc = dt_call_no_group(DT_CALL_FINALIZE, &err);
+    dt_result_t rc = dt_group_refuse("dt_finalize", &err);
     if (rc != DT_SUCCESS)
         return dt_api_return(rc, &err);
     struct dt_world *world = world_comm->world;

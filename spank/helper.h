@@ -47,6 +47,12 @@ bool dt_helper_await(pid_t pid, int ms, int *status);
  * the caller's own end. */
 void dt_helper_kill(pid_t pid);
 
+/* Run it to its end, at most limit_ms; how->fd is not used. err_fd, if not -1,
+ * is its standard error; out, if not NULL, gets its output up to size - 1
+ * bytes, and a NUL. Its exit status, or -1. */
+int dt_helper_run(const struct dt_helper *how, int limit_ms, int err_fd,
+                  char *out, size_t size);
+
 /* ms until end, of the monotonic clock; 0 if that is over. */
 int dt_helper_ms_left(long long end);
 long long dt_helper_end(int ms); /* ms from now */

@@ -11,10 +11,10 @@
 #include "base/env.h"
 #include "base/number.h"
 #include "base/step.h"
-#include "grant.h"
-#include "meeting.h"
-#include "requeue.h"
-#include "table.h"
+#include "placement/grant.h"
+#include "placement/table.h"
+#include "requeue/requeue.h"
+#include "server/rendezvous.h"
 
 void dt_local_init(struct spank_dt *dt)
 {
@@ -68,7 +68,7 @@ static bool names_mpi(spank_t spank, const struct spank_dt *dt)
     bool named =
         command_line &&
         spank_get_item(spank, S_JOB_ARGV, &argc, &argv) == ESPANK_SUCCESS &&
-        dt_meeting_names_mpi(command_line, (size_t)argc);
+        dt_rendezvous_names_mpi(command_line, (size_t)argc);
     if (command_line)
         fclose(command_line);
     return named;
@@ -84,7 +84,7 @@ static bool is_heterogeneous(const char *size)
  * opens the place. */
 static void open_meeting(spank_t spank, const struct spank_dt *dt)
 {
-    struct dt_meeting meeting = {
+    struct dt_rendezvous meeting = {
         .program = dt->pmixd ? dt->pmixd : DT_PMIXD_PROGRAM,
         .munge = dt->munge,
         .limit = DT_STEP_LIMIT,
@@ -100,7 +100,7 @@ static void open_meeting(spank_t spank, const struct spank_dt *dt)
         spank_get_item(spank, S_JOB_ID, &meeting.job) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_STEPID, &meeting.step) != ESPANK_SUCCESS)
         return;
-    if (dt_meeting_open(&meeting, &port, &why) != DT_SUCCESS) {
+    if (dt_rendezvous_open(&meeting, &port, &why) != DT_SUCCESS) {
         slurm_debug("dt: %s", why.text);
         return;
     }
@@ -130,10 +130,11 @@ void dt_local_user_init(spank_t spank, const struct spank_dt *dt)
     if (!dt_is_task_step(spank))
         return;
     dt_ckpt_local(spank, dt);
+    if (dt_wants_pmix(dt))
+        choose_server(spank, dt);
     if (gpus->type != DT_OPTION_SET)
         return;
     carry_visible();
-    choose_server(spank, dt);
     if (!gpus->verbose)
         return;
     struct dt_table table = dt_table_widths(environ);

@@ -3,12 +3,14 @@
 /* option.c - the options, in tables, and their values. */
 #include "option.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/number.h"
-#include "value.h"
+
+enum { MAX_NUMBER = 1000000000, MAX_NODES = 255, MAX_SIGNAL = 64 };
 
 #define NAMES(UPPER, lower)                                                    \
     .variable = {"SLURM_" UPPER, "SBATCH_" UPPER, "SALLOC_" UPPER},            \
@@ -38,10 +40,9 @@ const struct dt_option_name dt_option_name[DT_NOPTIONS] = {
                             NAMES("DT_CPU_BIND", "dt_cpu_bind")},
     [DT_OPTION_PMIX] = {.option = "dt-pmix",
                         .arginfo = "<type>",
-                        .usage = "with --dt-gpus, the PMIx server by which "
-                                 "the ranks meet: auto (default), server, "
-                                 "slurm, none; help explains",
-                        .has_arg = 1,
+                        .usage = "the PMIx server of the ranks: server "
+                                 "(default), auto, slurm, none; help explains",
+                        .has_arg = 2,
                         NAMES("DT_PMIX", "dt_pmix")},
     [DT_OPTION_CKPT] = {.option = "dt-ckpt",
                         .arginfo = "<dir>",
@@ -96,6 +97,12 @@ typedef bool parse_item_t(const char *item, size_t length,
 
 static parse_item_t parse_place, parse_mask, parse_nic;
 
+/* A value that is no name of a type and not empty; false: it is malformed. */
+typedef bool parse_value_t(const char *text, struct dt_option *option);
+
+static parse_value_t parse_directory, parse_time, parse_redundancy, parse_keep,
+    parse_signal, parse_requeue;
+
 _Static_assert(DT_TOPO_MAX_GPUS == 64, "the text about map: says 63");
 
 /* A type that takes a list is spelled <name>:<list>. The first of an option is
@@ -111,7 +118,8 @@ struct type {
 static const struct {
     struct type type[8]; /* ends with a NULL name */
     const char *expected, *help;
-    dt_value_parse_t *parse; /* of what is none of these; NULL: nothing is */
+    parse_value_t *parse; /* of what is none of these; NULL: nothing is */
+    const char *bare;     /* the option without a value; NULL: its first type */
 } syntax[DT_NOPTIONS] = {
     [DT_OPTION_GPUS] =
         {{{"auto", DT_OPTION_SET, DT_PLACE_AUTO, NULL, NULL},
@@ -181,15 +189,17 @@ static const struct {
           {"none", DT_OPTION_SET, DT_PMIX_NONE, NULL, NULL},
           {"help", DT_OPTION_HELP, 0, NULL, NULL}},
          "auto, server, slurm, none or help",
-         "--dt-pmix=<type>, with --dt-gpus, says by whose PMIx server the "
-         "ranks "
-         "meet:\n"
-         "  auto    slurm-dt's own, unless srun has an --mpi (default)\n"
-         "  server  slurm-dt's own, whatever --mpi says\n"
-         "  slurm   the one that --mpi or the cluster's default brings\n"
-         "  none    none: each rank that asks for PMIx is alone\n"
+         "--dt-pmix[=<type>] selects the PMIx server of the ranks; it needs no "
+         "GPUs:\n"
+         "  server  slurm-dt's own, whatever --mpi says (default)\n"
+         "  auto    slurm-dt's own, unless srun has an --mpi (the type if only "
+         "--dt-gpus\n"
+         "          is given)\n"
+         "  slurm   the one of Slurm's --mpi, or of the cluster's default\n"
+         "  none    none: a rank that uses PMIx is alone\n"
          "  help    this list\n",
-         NULL},
+         NULL,
+         "server"},
     [DT_OPTION_CKPT] = {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
                          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
                         "a directory, none or help",
@@ -200,7 +210,7 @@ static const struct {
                         "working directory.\n"
                         "  none  as if the option had not been given\n"
                         "  help  this text\n",
-                        dt_value_directory},
+                        parse_directory},
     [DT_OPTION_CKPT_FLUSH] =
         {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
           {"help", DT_OPTION_HELP, 0, NULL, NULL}},
@@ -211,7 +221,7 @@ static const struct {
          "see.\n"
          "  none  as if the option had not been given\n"
          "  help  this text\n",
-         dt_value_directory},
+         parse_directory},
     [DT_OPTION_CKPT_INTERVAL] =
         {{{"auto", DT_OPTION_SET, 0, NULL, NULL},
           {"none", DT_OPTION_NONE, 0, NULL, NULL},
@@ -225,7 +235,7 @@ static const struct {
          "          hours:minutes:seconds, days-hours ...\n"
          "  none    as if the option had not been given\n"
          "  help    this list\n",
-         dt_value_time},
+         parse_time},
     [DT_OPTION_CKPT_REDUNDANCY] =
         {{{"none", DT_OPTION_SET, 0, NULL, NULL},
           {"partner", DT_OPTION_SET, 0, NULL, NULL},
@@ -240,7 +250,7 @@ static const struct {
          "  xor:<k>     parity over k nodes, one of which may be lost\n"
          "  rs:<k>+<m>  of k + m nodes, m may be lost\n"
          "  help        this list\n",
-         dt_value_redundancy},
+         parse_redundancy},
     [DT_OPTION_CKPT_KEEP] =
         {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
           {"help", DT_OPTION_HELP, 0, NULL, NULL}},
@@ -250,7 +260,7 @@ static const struct {
          "steps that k divides.\n"
          "  none  as if the option had not been given\n"
          "  help  this text\n",
-         dt_value_keep},
+         parse_keep},
     [DT_OPTION_NOTICE_SIGNAL] =
         {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
           {"help", DT_OPTION_HELP, 0, NULL, NULL}},
@@ -266,7 +276,7 @@ static const struct {
          "  USR1, SIGTERM, 12 ...  a signal by its name or its number\n"
          "  none                   as if the option had not been given\n"
          "  help                   this text\n",
-         dt_value_signal},
+         parse_signal},
     [DT_OPTION_REQUEUE] =
         {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
           {"help", DT_OPTION_HELP, 0, NULL, NULL}},
@@ -283,8 +293,142 @@ static const struct {
          "but not after success, after scancel, or after exit code 93.\n"
          "  none      as if the option had not been given\n"
          "  help      this list\n",
-         dt_value_requeue},
+         parse_requeue,
+         "100"},
 };
+
+/* ---- values that are no names of types ---- */
+
+static bool take_number(const char **at, uint64_t *number)
+{
+    return dt_number_scan(at, 10, MAX_NUMBER, number);
+}
+
+static bool take_word(const char **at, const char *word)
+{
+    size_t length = strlen(word);
+    if (strncmp(*at, word, length) != 0)
+        return false;
+    *at += length;
+    return true;
+}
+
+static bool parse_directory(const char *text, struct dt_option *option)
+{
+    (void)option;
+    for (const char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127)
+            return false;
+    /* room for srun's working directory is checked there */
+    return strlen(text) < DT_OPTION_TEXT;
+}
+
+/* With days the first number after them is hours; without, the last of two or
+ * three is seconds, and one alone is minutes. */
+static bool parse_time(const char *text, struct dt_option *option)
+{
+    uint64_t days = 0, part[3] = {0};
+    const char *at = text;
+    size_t n = 0;
+    (void)option;
+    if (!take_number(&at, &part[n++]))
+        return false;
+    if (*at && strchr("smhd", *at) && !at[1])
+        return part[0] && part[0] <= 366 * 86400;
+    bool has_days = take_word(&at, "-");
+    if (has_days) {
+        days = part[0];
+        n = 0;
+        if (!take_number(&at, &part[n++]))
+            return false;
+    }
+    while (n < 3 && take_word(&at, ":"))
+        if (!take_number(&at, &part[n++]))
+            return false;
+    if (!has_days && n < 3) { /* no hours */
+        part[2] = part[1];
+        part[1] = part[0];
+        part[0] = 0;
+    }
+    uint64_t seconds = 86400 * days + 3600 * part[0] + 60 * part[1] + part[2];
+    return !*at && seconds && seconds <= 366 * 86400;
+}
+
+static bool parse_redundancy(const char *text, struct dt_option *option)
+{
+    uint64_t k, m;
+    (void)option;
+    if (take_word(&text, "xor:"))
+        return take_number(&text, &k) && !*text && k >= 2 && k <= MAX_NODES;
+    return take_word(&text, "rs:") && take_number(&text, &k) &&
+           take_word(&text, "+") && take_number(&text, &m) && !*text && k &&
+           m && k + m <= MAX_NODES;
+}
+
+static bool parse_keep(const char *text, struct dt_option *option)
+{
+    uint64_t n, k;
+    (void)option;
+    if (!take_number(&text, &n) || !n)
+        return false;
+    if (!*text)
+        return true;
+    return take_word(&text, ",every:") && take_number(&text, &k) && k && !*text;
+}
+
+/* As srun's --signal, in any case. */
+static int find_signal(const char *name)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } known[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT},
+                 {"ABRT", SIGABRT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2},
+                 {"ALRM", SIGALRM}, {"TERM", SIGTERM}, {"CONT", SIGCONT},
+                 {"TSTP", SIGTSTP}, {"URG", SIGURG},   {"WINCH", SIGWINCH},
+                 {"XCPU", SIGXCPU}, {"IO", SIGIO},     {"PWR", SIGPWR}};
+    if (!strncasecmp(name, "SIG", 3))
+        name += 3;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (!strcasecmp(name, known[i].name))
+            return known[i].number;
+    return 0;
+}
+
+static bool parse_signal(const char *text, struct dt_option *option)
+{
+    uint64_t number = (uint64_t)find_signal(text);
+    if (!number && (!take_number(&text, &number) || *text))
+        return false;
+    option->policy = (int)number;
+    return number && number <= MAX_SIGNAL && number != SIGKILL &&
+           number != SIGSTOP;
+}
+
+static bool parse_requeue(const char *text, struct dt_option *option)
+{
+    static const char *const cause[DT_NCAPS] = {
+        "", "preempt=", "nodefail=", "timeout=", "error="};
+    uint64_t number, cap[DT_NCAPS] = {DT_CAP_DEFAULT};
+    bool given[DT_NCAPS] = {false};
+    do {
+        size_t i = DT_NCAPS - 1; /* the empty word begins every text */
+        while (i && !take_word(&text, cause[i]))
+            i--;
+        if (given[i] || !take_number(&text, &number))
+            return false;
+        given[i] = true;
+        cap[i] = number;
+    } while (take_word(&text, ","));
+    for (size_t i = 0; i < DT_NCAPS; i++) {
+        if (!given[i] && i != DT_CAP_MAX && i != DT_CAP_ERROR)
+            cap[i] = cap[DT_CAP_MAX];
+        option->cap[i] = (uint32_t)cap[i];
+    }
+    return !*text;
+}
+
+/* ---- lists ---- */
 
 /* All of an item that ends with a NUL or a comma. */
 static bool parse_number(const char *text, size_t length, unsigned base,
@@ -346,6 +490,8 @@ static dt_result_t parse_list(const struct type *type, const char *list,
     return DT_SUCCESS;
 }
 
+/* ---- an option ---- */
+
 /* The type of the option that text names, and its list unless it has none. */
 static const struct type *find_type(enum dt_option_id id, const char *text,
                                     const char **list)
@@ -405,7 +551,7 @@ dt_result_t dt_option_parse(enum dt_option_id id, const char *text,
     /* sbatch and salloc hand an option without a value on to the sruns of the
      * job as "" or "(null)", depending on the C library */
     if (!text || !*text || !strcmp(text, "(null)"))
-        text = id == DT_OPTION_REQUEUE ? "100" : syntax[id].type[0].name;
+        text = syntax[id].bare ? syntax[id].bare : syntax[id].type[0].name;
     const char *type = text;
     if (id == DT_OPTION_GPUS && !strncmp(text, verbose, sizeof(verbose) - 1)) {
         const char *rest = text + sizeof(verbose) - 1;

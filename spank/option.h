@@ -34,9 +34,10 @@ enum dt_cap {
 };
 #define DT_CAP_DEFAULT 100
 
-/* Whose PMIx server the ranks meet by; the first if the option is not given. */
+/* Whose PMIx server the ranks connect to; the first one with --dt-gpus alone.
+ */
 enum dt_pmix_whose {
-    DT_PMIX_AUTO, /* ours, unless the user chose one of srun's --mpi */
+    DT_PMIX_AUTO, /* ours, unless the user chose one by srun's --mpi */
     DT_PMIX_SERVER,
     DT_PMIX_SLURM,
     DT_PMIX_NONE,
@@ -52,8 +53,7 @@ enum dt_client {
 /* Does the option say nothing without --dt-gpus? */
 static inline bool dt_option_needs_gpus(enum dt_option_id id)
 {
-    return id == DT_OPTION_NICS || id == DT_OPTION_CPU_BIND ||
-           id == DT_OPTION_PMIX;
+    return id == DT_OPTION_NICS || id == DT_OPTION_CPU_BIND;
 }
 
 enum { DT_OPTION_TEXT = 4096 }; /* bytes of a value, with its NUL */
@@ -93,8 +93,9 @@ struct dt_option {
     uint32_t cap[DT_NCAPS];          /* of --dt-requeue */
 };
 
-/* Parse text as given; NULL is an option without a value, which means the
- * first of its types. source names where it was given, for the message:
+/* Parse text as given; NULL is an option without a value, which means its
+ * default, auto for --dt-gpus, server for --dt-pmix. source names where it was
+ * given, for the message:
  * "--dt-gpus" or a variable. INVALID_ARG: malformed. */
 dt_result_t dt_option_parse(enum dt_option_id id, const char *text,
                             const char *source, struct dt_option *option,

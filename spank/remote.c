@@ -8,10 +8,10 @@
 
 #include <slurm/slurm.h>
 
-#include "discover.h"
-#include "requeue.h"
-#include "step.h"
-#include "task.h"
+#include "placement/discover.h"
+#include "placement/task.h"
+#include "requeue/requeue.h"
+#include "server/server.h"
 
 bool dt_is_task_step(spank_t spank)
 {
@@ -50,7 +50,7 @@ static bool is_set(spank_t spank, const char *name)
     return rc == ESPANK_NOSPACE || (rc == ESPANK_SUCCESS && *value);
 }
 
-bool dt_identify_user(spank_t spank, struct dt_helper_user *user)
+bool dt_remote_user(spank_t spank, struct dt_helper_user *user)
 {
     gid_t *groups = NULL;
     int ngroups = 0;
@@ -66,12 +66,6 @@ bool dt_identify_user(spank_t spank, struct dt_helper_user *user)
     return true;
 }
 
-static bool wanted(spank_t spank, const struct spank_dt *dt)
-{
-    return dt->option[DT_OPTION_GPUS].type == DT_OPTION_SET &&
-           dt_is_task_step(spank);
-}
-
 /* Here slurmstepd is not yet in the cgroup of the step, which would hide CPUs
  * and GPUs from the helper. */
 void dt_remote_init_post_opt(spank_t spank, struct spank_dt *dt)
@@ -83,11 +77,11 @@ void dt_remote_init_post_opt(spank_t spank, struct spank_dt *dt)
         .conf = dt->conf,
         .limit_ms = DT_DISCOVER_LIMIT_MS,
     };
-    if (!wanted(spank, dt) || *dt->bad_argument.text)
+    if (!dt_wants_gpus(dt) || !dt_is_task_step(spank) || *dt->bad_argument.text)
         return;
     dt->binds_cpus = is_set(spank, "SLURM_CPU_BIND_TYPE");
     dt->binds_memory = is_set(spank, "SLURM_MEM_BIND_TYPE");
-    if (dt_identify_user(spank, &how.user))
+    if (dt_remote_user(spank, &how.user))
         dt_discover(&how, &dt->topology, &dt->topology_size, &dt->remark);
     else
         dt_error_set(&dt->remark, DT_ERR_SYSTEM,
@@ -109,16 +103,16 @@ void dt_remote_user_init(spank_t spank, struct spank_dt *dt)
 {
     struct dt_helper_user user = {.groups = NULL};
     dt_requeue_user_init(spank, dt);
-    if (!wanted(spank, dt))
+    if (!dt_wants_pmix(dt) || !dt_is_task_step(spank))
         return;
     count_gpus(spank, dt);
     if (*dt->bad_argument.text || *dt->bad_option[DT_OPTION_PMIX].text ||
-        !dt_step_is_ours(spank, dt))
+        !dt_server_wanted(spank, dt))
         return;
-    if (!dt_identify_user(spank, &user))
+    if (!dt_remote_user(spank, &user))
         dt_error_set(&dt->no_server, DT_ERR_SYSTEM,
                      "Slurm does not say whose job this is");
-    else if (dt_step_start(spank, dt, &user, &dt->no_server) == DT_SUCCESS)
+    else if (dt_server_start(spank, dt, &user, &dt->no_server) == DT_SUCCESS)
         dt->no_server.text[0] = '\0';
 }
 
@@ -135,7 +129,7 @@ void dt_remote_task_post_fork(spank_t spank, struct spank_dt *dt)
     if (dt->daemon.fd &&
         spank_get_item(spank, S_TASK_GLOBAL_ID, &rank) == ESPANK_SUCCESS &&
         spank_get_item(spank, S_TASK_PID, &pid) == ESPANK_SUCCESS)
-        dt_daemon_started(&dt->daemon, rank, pid);
+        dt_daemon_notify_started(&dt->daemon, rank, pid);
 }
 
 /* After the last one the other nodes are to hear that this one has ended well,
@@ -149,11 +143,11 @@ void dt_remote_task_exit(spank_t spank, struct spank_dt *dt)
     if (dt->daemon.fd &&
         spank_get_item(spank, S_TASK_GLOBAL_ID, &rank) == ESPANK_SUCCESS &&
         spank_get_item(spank, S_TASK_EXIT_STATUS, &status) == ESPANK_SUCCESS)
-        last = dt_daemon_ended(&dt->daemon, rank, status);
+        last = dt_daemon_notify_ended(&dt->daemon, rank, status);
     if (last)
         dt_daemon_end(&dt->daemon, say);
     else
-        dt_daemon_hear(&dt->daemon, say);
+        dt_daemon_receive(&dt->daemon, say);
 }
 
 void dt_remote_exit(struct spank_dt *dt)
@@ -189,17 +183,17 @@ void dt_remote_task_init(spank_t spank, const struct spank_dt *dt)
     struct dt_task task = {.local_rank = 0};
     struct dt_error err;
     dt_requeue_batch_init(spank, dt);
-    if (dt_is_task_step(spank))
-        init_ckpt(spank, dt);
-    if ((dt->option[DT_OPTION_GPUS].type != DT_OPTION_SET &&
-         !*dt->bad_option[DT_OPTION_GPUS].text) ||
-        !dt_is_task_step(spank))
+    if (!dt_is_task_step(spank))
+        return;
+    init_ckpt(spank, dt);
+    if (!dt_wants_pmix(dt) && !*dt->bad_option[DT_OPTION_GPUS].text &&
+        !*dt->bad_option[DT_OPTION_PMIX].text)
         return;
     dt_result_t rc = dt_task_init(spank, dt, &task, &err);
-    if (rc == DT_SUCCESS) {
-        dt_tell(spank, dt, &task);
-        rc = dt_effect(spank, dt, &task, &err);
-    }
+    if (rc == DT_SUCCESS && task.placed)
+        dt_task_report(spank, dt, &task);
+    if (rc == DT_SUCCESS)
+        rc = dt_task_apply(spank, dt, &task, &err);
     if (rc != DT_SUCCESS) /* its first task says it, unless it is of one */
         refuse(err.text, task.bound || task.local_rank == 0);
     dt_task_fini(&task);

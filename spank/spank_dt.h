@@ -10,10 +10,10 @@
 
 #include <slurm/spank.h>
 
-#include "daemon.h"
-#include "note.h"
+#include "server/daemon.h"
+#include "requeue/jobfile.h"
 #include "option.h"
-#include "watch.h"
+#include "requeue/watch.h"
 
 struct spank_dt {
     /* hooks that ran */
@@ -41,11 +41,23 @@ struct spank_dt {
     size_t topology_size;
     struct dt_error remark;  /* of the helper about it, or why there is none */
     struct dt_daemon daemon; /* the PMIx server */
-    struct dt_error no_server; /* why there is none; "" if none is wanted */
-    char notice[DT_NOTE_PATH]; /* the file that DT_NOTICE names; "": none */
-    struct dt_watch watch;     /* who signals the tasks' leaders */
-    int note;                  /* open, about the step's end; 0: none */
+    struct dt_error no_server;    /* why there is none; "" if none is wanted */
+    char notice[DT_JOBFILE_PATH]; /* the file that DT_NOTICE names; "": none */
+    struct dt_watch watch;        /* who signals the tasks' leaders */
+    int note;                     /* open, about the step's end; 0: none */
 };
+
+/* Do the options ask for GPUs of each task's own, or for a PMIx server? The
+ * type of that may still be "none". */
+static inline bool dt_wants_gpus(const struct spank_dt *dt)
+{
+    return dt->option[DT_OPTION_GPUS].type == DT_OPTION_SET;
+}
+static inline bool dt_wants_pmix(const struct spank_dt *dt)
+{
+    return dt_wants_gpus(dt) ||
+           dt->option[DT_OPTION_PMIX].type == DT_OPTION_SET;
+}
 
 /* client.c: srun, sbatch and salloc alike */
 
@@ -89,11 +101,7 @@ void dt_remote_task_exit(spank_t spank, struct spank_dt *dt);
 void dt_remote_exit(struct spank_dt *dt);
 
 /* The job's user, as which our programs run. */
-bool dt_identify_user(spank_t spank, struct dt_helper_user *user);
-
-/* effect.c: DT_RUN_ID in the task's environment; false: Slurm did not take
- * it. */
-bool dt_set_run_id(spank_t spank);
+bool dt_remote_user(spank_t spank, struct dt_helper_user *user);
 
 /* true for a step that runs tasks of the user: not the batch script, not
  * salloc's shell, not Slurm's own. */

@@ -130,10 +130,11 @@ static void copy_here(char *to, const char *from, size_t len)
     const size_t elem = sizeof(int64_t);
     size_t many =
         len >= NON_TEMPORAL && (uintptr_t)to % elem == 0 ? len / elem : 0;
-    const struct dt_exec_out out = {.at = (void *[]){to}, .n = 1, .past = true};
+    const struct dt_exec_out out = {
+        .at = (void *[]){to}, .n = 1, .stream = true};
     if (many > 0)
-        dt_exec_fold_to(&out, (const void *[]){from}, 1, many, DT_DTYPE_I64,
-                        DT_OP_SUM, 1);
+        dt_exec_reduce_to(&out, (const void *[]){from}, 1, many, DT_DTYPE_I64,
+                          DT_OP_SUM, 1);
     memcpy(to + many * elem, from + many * elem, len - many * elem);
 }
 

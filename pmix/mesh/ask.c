@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* ask.c - questions from node to node.
+/* ask.c - requests from node to node.
  *
  *   ASK    = id u64 | what u32 | data
  *   ANSWER = id u64 | status i32 | data
@@ -9,7 +9,7 @@
  * room for one. A ticket is the asker's node and the id. */
 #include <stdlib.h>
 
-#include "mesh/mesh_core.h"
+#include "mesh/mesh_state.h"
 
 enum { ID_BITS = 40 };
 #define ID_MASK   (((uint64_t)1 << ID_BITS) - 1)
@@ -55,7 +55,7 @@ static struct ask *find(const struct dt_mesh *mesh, uint64_t id)
     return (struct ask *)dt_table_find(&mesh->asks, id, NULL);
 }
 
-/* ---- the asker ---- */
+/* ---- our requests ---- */
 
 static struct ask *add(struct dt_mesh *mesh, size_t node, int64_t timeout)
 {
@@ -131,8 +131,7 @@ dt_result_t dt_answer_receive(struct dt_mesh *mesh, size_t from,
     if (body.failed || id == 0 || id > mesh->asked ||
         (ask && ask->node != from))
         return dt_error_set(err, DT_ERR_CORRUPT,
-                            "an answer of node %zu to what it was not asked",
-                            from);
+                            "an answer of node %zu to no request", from);
     if (!ask) /* too late */
         return DT_SUCCESS;
     ask->status = (int32_t)status;
@@ -142,7 +141,7 @@ dt_result_t dt_answer_receive(struct dt_mesh *mesh, size_t from,
     return DT_SUCCESS;
 }
 
-/* ---- the one asked ---- */
+/* ---- requests to us ---- */
 
 dt_result_t dt_ask_receive(struct dt_mesh *mesh, size_t from,
                            const struct dt_frame *frame, struct dt_error *err)
@@ -152,7 +151,7 @@ dt_result_t dt_ask_receive(struct dt_mesh *mesh, size_t from,
     uint32_t what = (uint32_t)dt_cursor_uint(&body, 4);
     if (body.failed || id == 0 || id > ID_MASK)
         return dt_error_set(err, DT_ERR_CORRUPT,
-                            "a question of node %zu makes no sense, %zu bytes",
+                            "a request of node %zu, %zu bytes, is malformed",
                             from, frame->len);
     mesh->host.asked(mesh->host.arg, from, (uint64_t)from << ID_BITS | id, what,
                      body.at, (size_t)(body.end - body.at));
@@ -187,11 +186,11 @@ void dt_mesh_answer(struct dt_mesh *mesh, uint64_t ticket, int32_t status,
         ask->at = frame ? frame->len - len : 0;
         ask->frame = frame;
         end(mesh, ask, frame ? DT_SUCCESS : DT_ERR_NO_MEMORY);
-        frame = NULL; /* the question's now */
+        frame = NULL; /* owned by the request now */
     } else if (frame || (frame = answer(id | NO_ANSWER, 0, NULL, 0))) {
         dt_mesh_send(mesh, asker, frame);
     } else {
-        dt_mesh_starve(mesh);
+        dt_mesh_no_memory(mesh);
     }
     dt_frame_unref(frame);
     dt_mesh_leave(mesh);

@@ -14,18 +14,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "mesh/greet.h"
+#include "mesh/handshake.h"
 
 #define CHUNK  65536 /* bytes of one read */
-#define CHUNKS 16    /* reads of one turn at most: others wait, too */
+#define CHUNKS 16    /* reads of one call at most: other links wait */
 
-/* What may wait to be written: who sends, but does not read, is as good as
- * gone. */
+/* What may wait to be written: a peer that sends but does not read counts as
+ * lost. */
 #define MOST_WAITING (4 * DT_WIRE_MAX)
 
-/* Between two turns no more time than this counts as time that the other end
- * let pass: beyond it, we stood still ourselves. */
-#define GREETING_STRIDE_MS 1000
+/* Between two calls no more time than this counts against the other end: the
+ * rest is time in which this process was stopped. */
+#define HANDSHAKE_INTERVAL_MS 1000
 
 /* Frames, first in, first out. */
 struct frames {
@@ -37,13 +37,13 @@ struct frames {
 struct dt_link {
     int fd;
     enum dt_link_state state;
-    struct dt_greeting greeting;
+    struct dt_handshake handshake;
     struct dt_inlet inlet;
-    struct frames greets, out, in; /* greets go before out */
-    size_t written; /* bytes of the first frame to go that have gone */
-    bool bye;       /* it has said so */
-    int64_t turned; /* the last time we know */
-    int64_t waited; /* ms without a byte; while greeting, ms at all */
+    struct frames handshakes, out, in; /* the handshake's go before out */
+    size_t written;                    /* bytes written of the first frame */
+    bool bye;                          /* BYE has come */
+    int64_t now;                       /* at the last call of progress */
+    int64_t waited; /* ms without a byte; while handshake, ms at all */
     int64_t sent;   /* when something was last written */
     dt_result_t result;
     struct dt_error why;
@@ -105,33 +105,34 @@ end(struct dt_link *link, dt_result_t result, const char *fmt, ...)
     va_end(ap);
 }
 
-/* The connection has ended by itself. */
+/* The connection has ended. */
 static void cut(struct dt_link *link, int errnum)
 {
-    const struct dt_greeting *greeting = &link->greeting;
+    const struct dt_handshake *handshake = &link->handshake;
     if (link->bye)
         end(link, DT_SUCCESS, "it has left");
     else if (link->state == DT_LINK_OPEN)
         end(link, DT_ERR_PROC_FAILED, "its connection broke%s%s",
             errnum ? ": " : "", errnum ? strerror(errnum) : "");
-    else if (greeting->expects == DT_WIRE_CHALLENGE &&
+    else if (handshake->expects == DT_WIRE_CHALLENGE &&
              (errnum == 0 || errnum == ECONNRESET || errnum == EPIPE))
-        end(link, DT_IN_PROGRESS, "it hung up without a word");
-    else if (greeting->dialer && errnum)
+        end(link, DT_IN_PROGRESS, "it closed the connection without a message");
+    else if (handshake->dialer && errnum)
         end(link, DT_ERR_PROC_FAILED, "cannot connect to it: %s",
             strerror(errnum));
     else
         end(link, DT_ERR_PROC_FAILED,
-            "it hung up before it had proved who it is");
+            "it closed the connection before the handshake was "
+            "complete");
 }
 
 /* ---- writing ---- */
 
 static struct frames *to_write(struct dt_link *link)
 {
-    if (link->greets.count > 0)
-        return &link->greets;
-    return link->state == DT_LINK_GREETING ? NULL : &link->out;
+    if (link->handshakes.count > 0)
+        return &link->handshakes;
+    return link->state == DT_LINK_HANDSHAKE ? NULL : &link->out;
 }
 
 /* Write what goes; returns errno if the connection has ended. */
@@ -140,8 +141,8 @@ static int flush(struct dt_link *link)
     struct frames *queue;
     while ((queue = to_write(link)) && queue->count > 0) {
         struct dt_frame *frame = queue->at[queue->first];
-        bool more = link->greets.count + link->out.count > 1 &&
-                    link->state != DT_LINK_GREETING;
+        bool more = link->handshakes.count + link->out.count > 1 &&
+                    link->state != DT_LINK_HANDSHAKE;
         ssize_t n = send(link->fd, frame->bytes + link->written,
                          frame->len - link->written,
                          MSG_NOSIGNAL | (more ? MSG_MORE : 0));
@@ -149,7 +150,7 @@ static int flush(struct dt_link *link)
             continue;
         if (n < 0)
             return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : errno;
-        link->sent = link->turned;
+        link->sent = link->now;
         link->written += (size_t)n;
         if (link->written < frame->len)
             continue;
@@ -159,7 +160,7 @@ static int flush(struct dt_link *link)
     return 0;
 }
 
-/* Takes the reference. */
+/* The reference is transferred. */
 static void queue_frame(struct dt_link *link, struct frames *queue,
                         struct dt_frame *frame)
 {
@@ -174,7 +175,7 @@ void dt_link_send(struct dt_link *link, struct dt_frame *frame)
     if (link->state == DT_LINK_BROKEN)
         return;
     queue_frame(link, &link->out, dt_frame_ref(frame));
-    /* If the connection has ended, what came before that is read in turn. */
+    /* If the connection has ended, progress reads what came before. */
     if (link->state == DT_LINK_OPEN)
         flush(link);
     if (link->out.bytes > MOST_WAITING)
@@ -185,10 +186,10 @@ void dt_link_send(struct dt_link *link, struct dt_frame *frame)
 
 bool dt_link_flushed(const struct dt_link *link)
 {
-    return link->greets.count == 0 && link->out.count == 0;
+    return link->handshakes.count == 0 && link->out.count == 0;
 }
 
-/* The last frame and the end. Takes the reference, may be NULL. */
+/* Send the last frame and end. The reference is transferred; it may be NULL. */
 static void refuse(struct dt_link *link, struct dt_frame *refusal,
                    dt_result_t result, const char *why)
 {
@@ -197,9 +198,9 @@ static void refuse(struct dt_link *link, struct dt_frame *refusal,
         return;
     }
     if (refusal) {
-        queue_frame(link,
-                    link->state == DT_LINK_OPEN ? &link->out : &link->greets,
-                    refusal);
+        queue_frame(
+            link, link->state == DT_LINK_OPEN ? &link->out : &link->handshakes,
+            refusal);
         flush(link);
     }
     end(link, result, "%s", why);
@@ -207,70 +208,70 @@ static void refuse(struct dt_link *link, struct dt_frame *refusal,
 
 void dt_link_refuse(struct dt_link *link, const char *why)
 {
-    refuse(link, dt_greet_refusal(false, why), DT_ERR_INVALID_ARG, why);
+    refuse(link, dt_handshake_refusal(false, why), DT_ERR_INVALID_ARG, why);
 }
 
-static void beat(struct dt_link *link)
+static void send_heartbeat(struct dt_link *link)
 {
     struct dt_frame *frame = dt_frame_begin(DT_WIRE_BEAT);
     if (dt_frame_end(&frame, NULL) == DT_SUCCESS)
         queue_frame(link, &link->out, frame);
-    link->sent = link->turned;
+    link->sent = link->now;
 }
 
 /* ---- reading ---- */
 
-/* Where the acceptor is, as this end sees it. */
+/* The acceptor's address, as this end has it. */
 static void find_acceptor(struct dt_link *link)
 {
-    struct dt_greeting *greeting = &link->greeting;
+    struct dt_handshake *handshake = &link->handshake;
     struct sockaddr_storage at = {0};
     socklen_t len = sizeof(at);
     uint8_t ip[16];
     uint16_t port;
     char text[DT_ADDRESS_TEXT];
-    int rc = greeting->dialer
+    int rc = handshake->dialer
                  ? getpeername(link->fd, (struct sockaddr *)&at, &len)
                  : getsockname(link->fd, (struct sockaddr *)&at, &len);
-    greeting->acceptor[0] = '\0';
+    handshake->acceptor[0] = '\0';
     if (rc != 0 || !dt_address_get((struct sockaddr *)&at, ip, &port))
         return;
     dt_address_text(ip, text);
-    snprintf(greeting->acceptor, sizeof(greeting->acceptor), "%s %u", text,
+    snprintf(handshake->acceptor, sizeof(handshake->acceptor), "%s %u", text,
              port);
 }
 
-static void greet(struct dt_link *link, const struct dt_frame *frame)
+static void handshake_take(struct dt_link *link, const struct dt_frame *frame)
 {
     struct dt_frame *reply;
     struct dt_error err = {""};
     find_acceptor(link);
-    dt_result_t rc = dt_greet_take(&link->greeting, frame, &reply, &err);
+    dt_result_t rc = dt_handshake_take(&link->handshake, frame, &reply, &err);
     if (rc != DT_SUCCESS) {
         refuse(link, reply, rc, err.text);
         return;
     }
     if (reply)
-        queue_frame(link, &link->greets, reply);
-    if (link->greeting.done && link->state == DT_LINK_GREETING) {
+        queue_frame(link, &link->handshakes, reply);
+    if (link->handshake.done && link->state == DT_LINK_HANDSHAKE) {
         link->state = DT_LINK_OPEN;
         link->waited = 0;
-        link->sent = link->turned;
+        link->sent = link->now;
     }
 }
 
-/* Takes the reference. */
+/* The reference is transferred. */
 static void take(struct dt_link *link, struct dt_frame *frame)
 {
     enum dt_wire_kind kind = dt_frame_kind(frame);
     struct dt_error err = {""};
     if (kind == DT_WIRE_REFUSE) {
-        dt_result_t rc = dt_greet_refused(frame, &err);
+        dt_result_t rc = dt_handshake_refused(frame, &err);
         end(link, rc, "%s", err.text);
-    } else if (link->state == DT_LINK_GREETING) {
-        greet(link, frame);
+    } else if (link->state == DT_LINK_HANDSHAKE) {
+        handshake_take(link, frame);
     } else if (kind < DT_WIRE_REFUSE) {
-        end(link, DT_ERR_CORRUPT, "it greeted twice");
+        end(link, DT_ERR_CORRUPT, "it began a second handshake");
     } else if (kind != DT_WIRE_BEAT) {
         link->bye = link->bye || kind == DT_WIRE_BYE;
         if (push(&link->in, frame))
@@ -286,12 +287,12 @@ static void cut_into_frames(struct dt_link *link, const unsigned char *data,
     struct dt_error err = {""};
     while (len > 0 && link->state != DT_LINK_BROKEN) {
         struct dt_frame *frame = NULL;
-        size_t used = 0,
-               max = link->state == DT_LINK_OPEN ? DT_WIRE_MAX : DT_GREET_MAX;
+        size_t used = 0, max = link->state == DT_LINK_OPEN ? DT_WIRE_MAX
+                                                           : DT_HANDSHAKE_MAX;
         dt_result_t rc =
             dt_inlet_take(&link->inlet, data, len, max, &used, &frame, &err);
         if (rc != DT_SUCCESS) {
-            end(link, rc, "what it sends makes no sense: %s", err.text);
+            end(link, rc, "it sent a malformed message: %s", err.text);
             return;
         }
         data += used;
@@ -331,58 +332,59 @@ struct dt_frame *dt_link_next(struct dt_link *link)
 
 static int64_t limit_of(const struct dt_link *link)
 {
-    return link->state == DT_LINK_OPEN ? link->greeting.self.heartbeat
+    return link->state == DT_LINK_OPEN ? link->handshake.self.heartbeat
                                        : DT_LINK_HANDSHAKE_MS;
 }
 
-/* A third of the limit between two beats: two may be late. */
-static int64_t stride_of(const struct dt_link *link)
+/* Heartbeats come three times per limit: two may be late. */
+static int64_t interval_of(const struct dt_link *link)
 {
-    if (link->state == DT_LINK_GREETING)
-        return GREETING_STRIDE_MS;
-    int64_t third = link->greeting.self.heartbeat / 3;
+    if (link->state == DT_LINK_HANDSHAKE)
+        return HANDSHAKE_INTERVAL_MS;
+    int64_t third = link->handshake.self.heartbeat / 3;
     return third > 0 ? third : 1;
 }
 
 static void count_time(struct dt_link *link, int64_t now)
 {
-    int64_t gap = now - link->turned, stride = stride_of(link);
-    link->waited += gap < 0 ? 0 : gap < stride ? gap : stride;
-    link->turned = now;
+    int64_t gap = now - link->now, interval = interval_of(link);
+    link->waited += gap < 0 ? 0 : gap < interval ? gap : interval;
+    link->now = now;
 }
 
 static int64_t due(const struct dt_link *link)
 {
-    int64_t stride = stride_of(link), left = limit_of(link) - link->waited;
-    int64_t at = link->turned + (left < stride ? left : stride);
+    int64_t interval = interval_of(link), left = limit_of(link) - link->waited;
+    int64_t at = link->now + (left < interval ? left : interval);
     if (link->state == DT_LINK_OPEN && dt_link_flushed(link) &&
-        link->sent + stride < at)
-        at = link->sent + stride;
+        link->sent + interval < at)
+        at = link->sent + interval;
     return at;
 }
 
-int64_t dt_link_turn(struct dt_link *link, int64_t now)
+int64_t dt_link_progress(struct dt_link *link, int64_t now)
 {
     if (link->state == DT_LINK_BROKEN)
         return INT64_MAX;
     count_time(link, now);
     receive(link);
     if (link->state == DT_LINK_OPEN && dt_link_flushed(link) &&
-        now - link->sent >= stride_of(link))
-        beat(link);
+        now - link->sent >= interval_of(link))
+        send_heartbeat(link);
     int errnum = link->state == DT_LINK_BROKEN ? 0 : flush(link);
     if (errnum) {
-        while (receive(link)) /* its last words */
+        while (receive(link)) /* what it sent before the end */
             ;
         cut(link, errnum);
     }
     if (link->state != DT_LINK_BROKEN && link->waited >= limit_of(link)) {
         if (link->state == DT_LINK_OPEN)
-            end(link, DT_ERR_TIMED_OUT, "nothing was heard of it for %lld s",
+            end(link, DT_ERR_TIMED_OUT,
+                "nothing was received from it for %lld s",
                 (long long)(limit_of(link) / 1000));
         else
             end(link, DT_ERR_TIMED_OUT,
-                "it did not prove who it is within %d s",
+                "its handshake was not complete within %d s",
                 DT_LINK_HANDSHAKE_MS / 1000);
     }
     return link->state == DT_LINK_BROKEN ? INT64_MAX : due(link);
@@ -397,14 +399,15 @@ static dt_result_t begin(struct dt_link *link, int fd,
     struct dt_frame *hello;
     int on = 1;
     link->fd = fd;
-    link->state = DT_LINK_GREETING;
-    link->turned = link->sent = now;
+    link->state = DT_LINK_HANDSHAKE;
+    link->now = link->sent = now;
     link->waited = 0;
-    /* a help only, and no socket but TCP's has it */
+    /* it only helps, and only TCP sockets have it */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    dt_result_t rc = dt_greet_begin(&link->greeting, self, to, &hello, err);
+    dt_result_t rc =
+        dt_handshake_begin(&link->handshake, self, to, &hello, err);
     if (rc == DT_SUCCESS && hello)
-        queue_frame(link, &link->greets, hello);
+        queue_frame(link, &link->handshakes, hello);
     return rc;
 }
 
@@ -426,9 +429,9 @@ dt_result_t dt_link_open(struct dt_link **link, int fd,
     return DT_SUCCESS;
 }
 
-/* Data that was never read would make the kernel take back what it still has
- * to bring to the other end: a REFUSE, or a BYE. */
-static void hang_up(int fd)
+/* With unread data the kernel would reset the connection and drop what it has
+ * not sent yet: a REFUSE, or a BYE. */
+static void close_socket(int fd)
 {
     unsigned char chunk[4096];
     shutdown(fd, SHUT_WR);
@@ -441,15 +444,15 @@ static void hang_up(int fd)
 dt_result_t dt_link_retry(struct dt_link *link, int fd, int64_t now,
                           struct dt_error *err)
 {
-    const struct dt_identity self = link->greeting.self;
+    const struct dt_identity self = link->handshake.self;
     close(link->fd);
-    clear(&link->greets);
+    clear(&link->handshakes);
     dt_inlet_free(&link->inlet);
     link->inlet = (struct dt_inlet){0};
     link->written = 0;
-    dt_result_t rc = begin(link, fd, &self, link->greeting.peer, now, err);
+    dt_result_t rc = begin(link, fd, &self, link->handshake.peer, now, err);
     if (rc != DT_SUCCESS)
-        end(link, rc, "cannot dial it again");
+        end(link, rc, "cannot dial it once more");
     return rc;
 }
 
@@ -457,8 +460,8 @@ void dt_link_close(struct dt_link *link)
 {
     if (!link)
         return;
-    hang_up(link->fd);
-    clear(&link->greets);
+    close_socket(link->fd);
+    clear(&link->handshakes);
     clear(&link->out);
     clear(&link->in);
     dt_inlet_free(&link->inlet);
@@ -472,7 +475,7 @@ int dt_link_fd(const struct dt_link *link)
 
 short dt_link_events(const struct dt_link *link)
 {
-    bool more = link->greets.count > 0 ||
+    bool more = link->handshakes.count > 0 ||
                 (link->state == DT_LINK_OPEN && link->out.count > 0);
     if (link->state == DT_LINK_BROKEN)
         return 0;
@@ -486,7 +489,7 @@ enum dt_link_state dt_link_state(const struct dt_link *link)
 
 uint32_t dt_link_peer(const struct dt_link *link)
 {
-    return link->greeting.done ? link->greeting.peer : DT_NODE_ANY;
+    return link->handshake.done ? link->handshake.peer : DT_NODE_ANY;
 }
 
 const char *dt_link_why(const struct dt_link *link)

@@ -2,11 +2,11 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* net.c - the links of one daemon.
  *
- * We send to a node over one link only, so that it gets our frames in order:
- * the first it has made, or ours, whichever is there when we first send. It may
- * be sending over another: if two nodes dial each other at once, each goes on
- * with its own. A node has left when it has said BYE on all, and is lost when
- * one ends without. */
+ * This node sends to another over one link only, so that its frames stay in
+ * order: the first accepted one, or one that it dials, whichever exists at the
+ * first send. The other may send over another link: if two nodes dial each
+ * other at the same time, each goes on with its own. A node has left when BYE
+ * has come on all links, and is lost when one ends without. */
 #include "mesh/net.h"
 
 #include <errno.h>
@@ -20,31 +20,77 @@
 
 #include "mesh/clock.h"
 #include "mesh/address.h"
-#include "mesh/conn.h"
 
-#define EVENTS 64 /* of one turn: the rest keep the descriptor readable */
+#define EVENTS 64 /* of one call: the rest keep the descriptor readable */
 
-#define DEAF_MS 100 /* until we try to accept again */
-#define ACCEPTS 256 /* of one turn */
+#define DEAF_MS 100 /* before the next attempt to accept */
+#define ACCEPTS 256 /* of one call */
 
-/* Lines about strangers: so many in so long. */
+/* Log lines about refused connections: so many in so long. */
 #define LINES    4
 #define LINES_MS 60000
 
-void dt_net_wake(struct dt_net *net)
+/* A busy daemon closes new connections: redial, for longer than it takes until
+ * it has closed those whose handshake does not end. */
+#define TRIES        40
+#define TRY_MS       50  /* before the second try; more each time */
+#define TRY_LIMIT_MS 500 /* before any */
+
+#define UNKNOWN_NODE UINT32_MAX
+
+struct conn {
+    struct conn *next, **link_to_us;
+    struct dt_link *link;
+    uint32_t
+        node;  /* UNKNOWN_NODE until the handshake of an accepted one ends */
+    int tries; /* how often dialed; 0 if accepted */
+    bool bye, waits; /* bye: BYE has come; waits: until due, for a redial */
+    uint32_t events; /* that epoll watches */
+    int64_t due;
+    uint8_t ip[16]; /* of the other end */
+};
+
+/* Another node. */
+struct peer {
+    struct conn *out; /* what we send over */
+    bool bye;         /* BYE has come, on one link at least */
+    bool gone, left;  /* it is lost, or has left */
+    struct peer *next_gone;
+    char *why;
+};
+
+struct dt_net {
+    int epoll, wake, listener;
+    struct dt_identity self;
+    struct dt_net_host host;
+    const struct dt_map *map;
+    uint8_t ip[16];
+    uint16_t port;
+    bool deaf; /* no descriptor is free: accept at listen_at */
+    int64_t listen_at;
+    size_t unauthenticated; /* connections */
+    struct conn *conns;
+    struct peer *peers; /* [self.nodes] */
+    struct peer *gone, **last_gone;
+    int64_t now, due;
+    int64_t lines_since;
+    int lines;
+};
+
+static void wake_up(struct dt_net *net)
 {
     uint64_t one = 1;
     /* fails only if it is readable already */
     (void)!write(net->wake, &one, sizeof(one));
 }
 
-int dt_net_watch(struct dt_net *net, int op, int fd, uint32_t events, void *ptr)
+static int watch(struct dt_net *net, int op, int fd, uint32_t events, void *ptr)
 {
     struct epoll_event event = {.events = events, .data.ptr = ptr};
     return epoll_ctl(net->epoll, op, fd, &event);
 }
 
-void dt_net_note_due(struct dt_net *net, int64_t at)
+static void note_due(struct dt_net *net, int64_t at)
 {
     if (at < net->due)
         net->due = at;
@@ -52,36 +98,37 @@ void dt_net_note_due(struct dt_net *net, int64_t at)
 
 /* ---- nodes ---- */
 
-void dt_net_doom(struct dt_net *net, uint32_t node, bool left, const char *why)
+static void give_up(struct dt_net *net, uint32_t node, bool left,
+                    const char *why)
 {
-    struct dt_net_peer *peer = &net->peers[node];
-    if (peer->doomed)
+    struct peer *peer = &net->peers[node];
+    if (peer->gone)
         return;
-    peer->doomed = true;
+    peer->gone = true;
     peer->left = left;
     peer->why = strdup(why);
-    peer->next_doomed = NULL;
-    *net->last_doomed = peer;
-    net->last_doomed = &peer->next_doomed;
-    dt_net_wake(net);
+    peer->next_gone = NULL;
+    *net->last_gone = peer;
+    net->last_gone = &peer->next_gone;
+    wake_up(net);
 }
 
 void dt_net_drop(struct dt_net *net, size_t node, const char *why)
 {
     if (node < net->self.nodes)
-        dt_net_doom(net, (uint32_t)node, false, why);
+        give_up(net, (uint32_t)node, false, why);
 }
 
-bool dt_net_has_left(const struct dt_net *net, uint32_t node)
+static bool has_left(const struct dt_net *net, uint32_t node)
 {
-    for (const struct dt_conn *conn = net->conns; conn; conn = conn->next)
+    for (const struct conn *conn = net->conns; conn; conn = conn->next)
         if (conn->node == node && !conn->bye &&
             dt_link_state(conn->link) == DT_LINK_OPEN)
             return false;
     return true;
 }
 
-void dt_net_say_refused(struct dt_net *net, const uint8_t ip[16],
+static void log_refusal(struct dt_net *net, const uint8_t ip[16],
                         const char *why)
 {
     char at[DT_ADDRESS_TEXT], line[640];
@@ -97,7 +144,7 @@ void dt_net_say_refused(struct dt_net *net, const uint8_t ip[16],
     net->host.refused(net->host.arg, line);
 }
 
-/* ---- sending ---- */
+/* ---- one connection, from dialing or accepting to its end ---- */
 
 int dt_net_dial(const uint8_t ip[16], uint16_t port)
 {
@@ -115,10 +162,181 @@ int dt_net_dial(const uint8_t ip[16], uint16_t port)
     return -1;
 }
 
-/* An accepted link that we may send over, if there is one. */
-static struct dt_conn *find_conn(struct dt_net *net, uint32_t node)
+static void conn_rewatch(struct dt_net *net, struct conn *conn)
 {
-    for (struct dt_conn *conn = net->conns; conn; conn = conn->next)
+    /* POLLIN and POLLOUT are EPOLLIN and EPOLLOUT */
+    uint32_t events = (uint32_t)dt_link_events(conn->link);
+    if (events == conn->events || conn->waits)
+        return;
+    if (watch(net, EPOLL_CTL_MOD, dt_link_fd(conn->link), events, conn) == 0)
+        conn->events = events;
+}
+
+static void conn_close(struct dt_net *net, struct conn *conn)
+{
+    if (conn->node == UNKNOWN_NODE)
+        net->unauthenticated--;
+    else if (net->peers[conn->node].out == conn)
+        net->peers[conn->node].out = NULL;
+    *conn->link_to_us = conn->next;
+    if (conn->next)
+        conn->next->link_to_us = conn->link_to_us;
+    dt_link_close(conn->link);
+    free(conn);
+}
+
+static struct conn *conn_open(struct dt_net *net, int fd, uint32_t node)
+{
+    struct conn *conn = calloc(1, sizeof(*conn));
+    uint32_t to = node == UNKNOWN_NODE ? DT_NODE_ANY : node;
+    if (!conn) {
+        close(fd);
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (dt_link_open(&conn->link, fd, &net->self, to, net->now, NULL) !=
+        DT_SUCCESS) {
+        free(conn);
+        errno = ENOMEM;
+        return NULL;
+    }
+    conn->node = node;
+    conn->events = (uint32_t)dt_link_events(conn->link);
+    if (watch(net, EPOLL_CTL_ADD, fd, conn->events, conn) < 0) {
+        dt_link_close(conn->link);
+        free(conn);
+        return NULL;
+    }
+    conn->next = net->conns;
+    conn->link_to_us = &net->conns;
+    if (conn->next)
+        conn->next->link_to_us = &conn->next;
+    net->conns = conn;
+    conn->due = net->due = net->now;
+    wake_up(net);
+    return conn;
+}
+
+static void cannot_dial(struct dt_net *net, uint32_t node, int errnum)
+{
+    char why[128];
+    snprintf(why, sizeof(why), "cannot connect to it: %s", strerror(errnum));
+    give_up(net, node, false, why);
+}
+
+static struct conn *conn_dial(struct dt_net *net, uint32_t node)
+{
+    const struct dt_map_entry *entry = &net->map->entry[node];
+    int fd = dt_net_dial(entry->ip, entry->port);
+    struct conn *conn = fd < 0 ? NULL : conn_open(net, fd, node);
+    if (!conn) {
+        cannot_dial(net, node, errno);
+        return NULL;
+    }
+    memcpy(conn->ip, entry->ip, 16);
+    conn->tries = 1;
+    return conn;
+}
+
+static void redial(struct dt_net *net, struct conn *conn)
+{
+    const struct dt_map_entry *entry = &net->map->entry[conn->node];
+    int fd = dt_net_dial(entry->ip, entry->port);
+    conn->waits = false;
+    conn->tries++;
+    if (fd < 0) {
+        cannot_dial(net, conn->node, errno);
+        return;
+    }
+    if (dt_link_retry(conn->link, fd, net->now, NULL) != DT_SUCCESS) {
+        give_up(net, conn->node, false, dt_link_why(conn->link));
+        return;
+    }
+    conn->events = (uint32_t)dt_link_events(conn->link);
+    if (watch(net, EPOLL_CTL_ADD, fd, conn->events, conn) < 0)
+        cannot_dial(net, conn->node, errno);
+}
+
+/* The handshake of an accepted connection has ended. */
+static void on_handshake(struct dt_net *net, struct conn *conn)
+{
+    uint32_t node = dt_link_peer(conn->link);
+    if (net->peers[node].gone) {
+        dt_link_refuse(conn->link, "this node has been declared lost");
+        return;
+    }
+    net->unauthenticated--;
+    conn->node = node;
+}
+
+static void deliver(struct dt_net *net, struct conn *conn)
+{
+    struct peer *peer = &net->peers[conn->node];
+    struct dt_frame *frame;
+    while (!peer->gone && (frame = dt_link_next(conn->link))) {
+        if (dt_frame_kind(frame) == DT_WIRE_BYE) {
+            conn->bye = peer->bye = true;
+            if (has_left(net, conn->node))
+                give_up(net, conn->node, true, "it has left");
+        } else {
+            net->host.received(net->host.arg, conn->node, frame);
+        }
+        dt_frame_unref(frame);
+    }
+}
+
+/* Its link is broken. */
+static void on_broken(struct dt_net *net, struct conn *conn)
+{
+    const char *why = dt_link_why(conn->link);
+    dt_result_t result = dt_link_result(conn->link);
+    if (conn->node == UNKNOWN_NODE) {
+        log_refusal(net, conn->ip, why);
+        conn_close(net, conn);
+        return;
+    }
+    if (result == DT_IN_PROGRESS && conn->tries < TRIES &&
+        !net->peers[conn->node].bye) {
+        int pause = TRY_MS * conn->tries;
+        watch(net, EPOLL_CTL_DEL, dt_link_fd(conn->link), 0, NULL);
+        conn->waits = true;
+        conn->due = net->now + (pause < TRY_LIMIT_MS ? pause : TRY_LIMIT_MS);
+        note_due(net, conn->due);
+        return;
+    }
+    /* A node that leaves may not accept connections any more. */
+    bool handshake = dt_link_peer(conn->link) == DT_NODE_ANY;
+    if (result != DT_SUCCESS && !(handshake && net->peers[conn->node].bye))
+        give_up(net, conn->node, false, why);
+    conn_close(net, conn);
+}
+
+static void conn_progress(struct dt_net *net, struct conn *conn)
+{
+    if (conn->waits) {
+        if (net->now < conn->due)
+            return;
+        redial(net, conn);
+    }
+    conn->due = dt_link_progress(conn->link, net->now);
+    if (conn->node == UNKNOWN_NODE && dt_link_peer(conn->link) != DT_NODE_ANY)
+        on_handshake(net, conn);
+    if (conn->node != UNKNOWN_NODE)
+        deliver(net, conn);
+    if (dt_link_state(conn->link) == DT_LINK_BROKEN) {
+        on_broken(net, conn);
+        return;
+    }
+    conn_rewatch(net, conn);
+    note_due(net, conn->due);
+}
+
+/* ---- sending ---- */
+
+/* An accepted link to send over, if there is one. */
+static struct conn *find_conn(struct dt_net *net, uint32_t node)
+{
+    for (struct conn *conn = net->conns; conn; conn = conn->next)
         if (conn->node == node && dt_link_state(conn->link) == DT_LINK_OPEN)
             return conn;
     return NULL;
@@ -127,31 +345,30 @@ static struct dt_conn *find_conn(struct dt_net *net, uint32_t node)
 void dt_net_send(struct dt_net *net, size_t node, struct dt_frame *frame)
 {
     if (node >= net->self.nodes || node == net->self.node ||
-        net->peers[node].doomed)
+        net->peers[node].gone)
         return;
-    struct dt_net_peer *peer = &net->peers[node];
+    struct peer *peer = &net->peers[node];
     if (!peer->out)
         peer->out = find_conn(net, (uint32_t)node);
     if (!peer->out && net->map)
-        peer->out = dt_conn_dial(net, (uint32_t)node);
+        peer->out = conn_dial(net, (uint32_t)node);
     if (!peer->out)
         return;
     dt_link_send(peer->out->link, frame);
-    dt_conn_rewatch(net, peer->out);
+    conn_rewatch(net, peer->out);
 }
 
 bool dt_net_flushed(const struct dt_net *net)
 {
-    for (const struct dt_conn *conn = net->conns; conn; conn = conn->next)
-        if (conn->node != DT_CONN_STRANGER && !dt_link_flushed(conn->link))
+    for (const struct conn *conn = net->conns; conn; conn = conn->next)
+        if (conn->node != UNKNOWN_NODE && !dt_link_flushed(conn->link))
             return false;
     return true;
 }
 
 /* ---- turning ---- */
 
-/* While there are too many strangers new ones are sent away: an honest one
- * comes again. */
+/* With too many open handshakes new connections are closed: daemons redial. */
 static void accept_some(struct dt_net *net)
 {
     for (int i = 0; i < ACCEPTS; i++) {
@@ -161,61 +378,61 @@ static void accept_some(struct dt_net *net)
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
                        errno == ENOBUFS)) {
-            net->deaf = dt_net_watch(net, EPOLL_CTL_MOD, net->listener, 0,
-                                     &net->listener) == 0;
+            net->deaf = watch(net, EPOLL_CTL_MOD, net->listener, 0,
+                              &net->listener) == 0;
             net->listen_at = net->now + DEAF_MS;
-            dt_net_note_due(net, net->listen_at);
+            note_due(net, net->listen_at);
         }
         if (fd < 0)
             return;
-        if (net->strangers >= DT_NET_STRANGERS) {
+        if (net->unauthenticated >= DT_NET_UNAUTHENTICATED) {
             close(fd);
             continue;
         }
-        struct dt_conn *conn = dt_conn_open(net, fd, DT_CONN_STRANGER);
+        struct conn *conn = conn_open(net, fd, UNKNOWN_NODE);
         if (!conn)
             continue;
-        net->strangers++;
+        net->unauthenticated++;
         dt_address_get((struct sockaddr *)&from, conn->ip, NULL);
     }
 }
 
-static void turn_due(struct dt_net *net)
+static void progress_due(struct dt_net *net)
 {
-    struct dt_conn *next;
+    struct conn *next;
     net->due = INT64_MAX;
     if (net->deaf && net->listen_at <= net->now)
-        net->deaf = dt_net_watch(net, EPOLL_CTL_MOD, net->listener, EPOLLIN,
-                                 &net->listener) < 0;
+        net->deaf = watch(net, EPOLL_CTL_MOD, net->listener, EPOLLIN,
+                          &net->listener) < 0;
     if (net->deaf)
-        dt_net_note_due(net, net->listen_at);
-    for (struct dt_conn *conn = net->conns; conn; conn = next) {
+        note_due(net, net->listen_at);
+    for (struct conn *conn = net->conns; conn; conn = next) {
         next = conn->next;
         if (conn->due <= net->now)
-            dt_conn_turn(net, conn);
+            conn_progress(net, conn);
         else
-            dt_net_note_due(net, conn->due);
+            note_due(net, conn->due);
     }
 }
 
-/* Tell of the nodes that are lost or have left. */
-static void bid_farewell(struct dt_net *net)
+/* Report the nodes that are lost or have left. */
+static void report_gone(struct dt_net *net)
 {
-    struct dt_net_peer *peer;
-    struct dt_conn *next;
-    while ((peer = net->doomed)) {
+    struct peer *peer;
+    struct conn *next;
+    while ((peer = net->gone)) {
         uint32_t node = (uint32_t)(peer - net->peers);
         char *why = peer->why;
-        net->doomed = peer->next_doomed;
-        if (!net->doomed)
-            net->last_doomed = &net->doomed;
-        for (struct dt_conn *conn = net->conns; conn; conn = next) {
+        net->gone = peer->next_gone;
+        if (!net->gone)
+            net->last_gone = &net->gone;
+        for (struct conn *conn = net->conns; conn; conn = next) {
             next = conn->next;
             if (conn->node != node)
                 continue;
             if (!peer->left)
                 dt_link_refuse(conn->link, why ? why : "");
-            dt_conn_close(net, conn);
+            conn_close(net, conn);
         }
         net->host.gone(net->host.arg, node, peer->left, why ? why : "");
         peer->why = NULL;
@@ -223,7 +440,7 @@ static void bid_farewell(struct dt_net *net)
     }
 }
 
-int64_t dt_net_turn(struct dt_net *net, int64_t now)
+int64_t dt_net_progress(struct dt_net *net, int64_t now)
 {
     struct epoll_event events[EVENTS];
     net->now = now;
@@ -235,11 +452,11 @@ int64_t dt_net_turn(struct dt_net *net, int64_t now)
         else if (events[i].data.ptr == &net->wake)
             (void)!read(net->wake, &count, sizeof(count));
         else
-            dt_conn_turn(net, events[i].data.ptr);
+            conn_progress(net, events[i].data.ptr);
     }
     if (net->due <= now)
-        turn_due(net);
-    bid_farewell(net);
+        progress_due(net);
+    report_gone(net);
     return net->due;
 }
 
@@ -263,7 +480,7 @@ static int make(struct dt_net *net, const struct sockaddr *at, socklen_t len)
 {
     struct sockaddr_storage here;
     socklen_t here_len = sizeof(here);
-    net->peers = calloc(net->self.nodes, sizeof(struct dt_net_peer));
+    net->peers = calloc(net->self.nodes, sizeof(struct peer));
     if (!net->peers || (net->listener = listen_at(at, len)) < 0 ||
         getsockname(net->listener, (struct sockaddr *)&here, &here_len) < 0)
         return -1;
@@ -271,9 +488,8 @@ static int make(struct dt_net *net, const struct sockaddr *at, socklen_t len)
     net->epoll = epoll_create1(EPOLL_CLOEXEC);
     net->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (net->epoll < 0 || net->wake < 0 ||
-        dt_net_watch(net, EPOLL_CTL_ADD, net->listener, EPOLLIN,
-                     &net->listener) < 0 ||
-        dt_net_watch(net, EPOLL_CTL_ADD, net->wake, EPOLLIN, &net->wake) < 0)
+        watch(net, EPOLL_CTL_ADD, net->listener, EPOLLIN, &net->listener) < 0 ||
+        watch(net, EPOLL_CTL_ADD, net->wake, EPOLLIN, &net->wake) < 0)
         return -1;
     return 0;
 }
@@ -288,7 +504,7 @@ dt_result_t dt_net_open(struct dt_net **net, const struct sockaddr *at,
     made->epoll = made->wake = made->listener = -1;
     made->self = *self;
     made->host = *host;
-    made->last_doomed = &made->doomed;
+    made->last_gone = &made->gone;
     made->due = INT64_MAX;
     if (make(made, at, at_len) < 0) {
         dt_error_set(err, DT_ERR_SYSTEM,
@@ -317,44 +533,44 @@ int dt_net_fd(const struct dt_net *net)
     return net->epoll;
 }
 
-/* Queue BYE where it makes sense, hang up elsewhere. */
-static void say_bye(struct dt_net *net)
+/* Queue BYE on links to nodes, close the other connections. */
+static void send_shutdown(struct dt_net *net)
 {
-    struct dt_conn *next;
+    struct conn *next;
     struct dt_frame *bye = dt_frame_begin(DT_WIRE_BYE);
     dt_result_t rc = dt_frame_end(&bye, NULL);
-    for (struct dt_conn *conn = net->conns; conn; conn = next) {
+    for (struct conn *conn = net->conns; conn; conn = next) {
         next = conn->next;
-        if (rc != DT_SUCCESS || conn->node == DT_CONN_STRANGER || conn->waits) {
-            dt_conn_close(net, conn);
+        if (rc != DT_SUCCESS || conn->node == UNKNOWN_NODE || conn->waits) {
+            conn_close(net, conn);
             continue;
         }
         dt_link_send(conn->link, bye);
-        dt_conn_rewatch(net, conn);
+        conn_rewatch(net, conn);
     }
     if (rc == DT_SUCCESS)
         dt_frame_unref(bye);
 }
 
-/* The other end hangs up, too, when it has read all: what we close earlier may
- * be lost to it. */
-static void part(struct dt_net *net, int64_t now)
+/* The other end closes, too, when it has read all: what is closed earlier may
+ * lose data. */
+static void shut_down(struct dt_net *net, int64_t now)
 {
-    struct dt_conn *next;
-    for (struct dt_conn *conn = net->conns; conn; conn = next) {
+    struct conn *next;
+    for (struct conn *conn = net->conns; conn; conn = next) {
         struct dt_frame *frame;
         next = conn->next;
-        dt_link_turn(conn->link, now);
+        dt_link_progress(conn->link, now);
         while ((frame = dt_link_next(conn->link)))
             dt_frame_unref(frame);
         if (dt_link_state(conn->link) == DT_LINK_BROKEN) {
-            dt_conn_close(net, conn);
+            conn_close(net, conn);
             continue;
         }
         if (dt_link_state(conn->link) == DT_LINK_OPEN &&
             dt_link_flushed(conn->link))
             shutdown(dt_link_fd(conn->link), SHUT_WR);
-        dt_conn_rewatch(net, conn);
+        conn_rewatch(net, conn);
     }
 }
 
@@ -367,14 +583,14 @@ void dt_net_close(struct dt_net *net, int64_t ms)
         close(net->listener);
     if (net->wake >= 0)
         close(net->wake);
-    say_bye(net);
+    send_shutdown(net);
     int64_t now = dt_pmix_now(), end = now + ms;
-    for (part(net, now); net->conns && now < end; part(net, now)) {
+    for (shut_down(net, now); net->conns && now < end; shut_down(net, now)) {
         epoll_wait(net->epoll, &event, 1, (int)(end - now));
         now = dt_pmix_now();
     }
     while (net->conns)
-        dt_conn_close(net, net->conns);
+        conn_close(net, net->conns);
     for (size_t i = 0; net->peers && i < net->self.nodes; i++)
         free(net->peers[i].why);
     free(net->peers);

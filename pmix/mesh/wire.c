@@ -69,8 +69,7 @@ void dt_frame_bytes(struct dt_frame *frame, const void *data, size_t len)
 void dt_frame_uint(struct dt_frame *frame, size_t width, uint64_t value)
 {
     unsigned char bytes[sizeof(value)];
-    for (size_t i = 0; i < width; i++, value >>= 8)
-        bytes[i] = (unsigned char)value;
+    dt_wire_put(bytes, width, value);
     dt_frame_bytes(frame, bytes, width);
 }
 
@@ -90,9 +89,7 @@ dt_result_t dt_frame_end(struct dt_frame **frame, struct dt_error *err)
                             "%zu MiB",
                             DT_WIRE_MAX >> 20);
     }
-    size_t length = (*frame)->len - LENGTH;
-    for (size_t i = 0; i < LENGTH; i++, length >>= 8)
-        (*frame)->bytes[i] = (unsigned char)length;
+    dt_wire_put((*frame)->bytes, LENGTH, (*frame)->len - LENGTH);
     return DT_SUCCESS;
 }
 
@@ -121,7 +118,7 @@ bool dt_cursor_blob(struct dt_cursor *cursor, const void **data, size_t *len)
     return true;
 }
 
-/* The length that the head tells, once its four bytes are there. */
+/* The length in the head, once its four bytes are there. */
 static size_t head_length(const struct dt_inlet *inlet)
 {
     struct dt_cursor cursor = dt_cursor(inlet->head, LENGTH);
@@ -138,7 +135,7 @@ static dt_result_t head_check(const struct dt_inlet *inlet, size_t max,
     size_t length = head_length(inlet);
     if (length == 0 || length > max || length > DT_WIRE_MAX)
         return dt_error_set(err, DT_ERR_CORRUPT,
-                            "a message says that it has %zu bytes, expected "
+                            "a message claims to have %zu bytes, expected "
                             "1 to %zu",
                             length, max < DT_WIRE_MAX ? max : DT_WIRE_MAX);
     if (inlet->head_len == HEAD && (inlet->head[LENGTH] < DT_WIRE_HELLO ||

@@ -119,9 +119,9 @@ static void allreduce(struct rank *r, const struct dt_shape *shape,
     while (!local.done) {
         if (!dt_local_progress(&local) && ++idle % 4096 == 0)
             sched_yield();
-        if (local.passed > passed)
+        if (local.released > passed)
             r->board->ops->release(r->board,
-                                   r->round + (passed = local.passed));
+                                   r->round + (passed = local.released));
     }
     r->round += dt_local_rounds(r->board, shape);
 }
@@ -188,7 +188,8 @@ static double fold_bound(struct rank *r, size_t len)
             size_t bite = half - at < 16384 ? half - at : 16384;
             in[0] = a + at;
             in[1] = b + at;
-            dt_exec_fold(a + at, in, 2, bite / 4, DT_DTYPE_F32, DT_OP_SUM, 1);
+            dt_exec_reduce_n(a + at, in, 2, bite / 4, DT_DTYPE_F32, DT_OP_SUM,
+                             1);
             memcpy(b + at, a + at, bite);
         }
     return (now_us() - start) / (double)times;

@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "environ.h"
-#include "server.h"
+#include "server/environ.h"
+#include "server/server.h"
 
 enum { LIMIT_S = 60 };
 

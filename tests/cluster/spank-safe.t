@@ -131,7 +131,7 @@ is 'nothing was submitted' "$(sb squeue -h)" ''
 
 fails 'no GPU granted' 1 '--dt-gpus=auto: node n0: Slurm granted no GPU to '\
 'this step: ask for them with --gpus-per-node=<n> \(or --gres=gpu:<n>\), or '\
-'leave --dt-gpus out' srun -Q -w n0 -n2 --dt-gpus true
+'use --dt-pmix in place of --dt-gpus' srun -Q -w n0 -n2 --dt-gpus true
 fails 'more asked for than granted' 1 '--dt-gpus=3: node n0: 2 tasks need 6 '\
 'GPUs, Slurm granted 4: ask Slurm for more, or --dt-gpus for fewer' \
     srun -Q -w n0 -n2 --gpus-per-node=4 --dt-gpus=3 true

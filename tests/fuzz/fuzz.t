@@ -56,8 +56,10 @@ build() # compiles all sources once, then each target with what it needs
 {
     local source object target main
     mkdir "$tmp/obj" || return
-    for source in "$top"/lib/base/*.c "$top"/lib/topo/*.c \
-        "$top"/pmix/mesh/*.c "$top"/pmix/{pack,store,info}.c \
+    for source in "$top"/lib/base/*.c \
+        "$top"/lib/topo/{model,sources,sources/hwloc}/*.c \
+        "$top"/pmix/mesh/*.c \
+        "$top"/pmix/{operations/{pack,store},server/info}.c \
         "$top"/lib/ckpt/format/{build,checksum,checksum_avx2,failure}.c \
         "$top"/lib/ckpt/format/{manifest,manifest_file,manifest_json}.c \
         "$top"/lib/ckpt/format/{safetensors,slice,tensor}.c; do

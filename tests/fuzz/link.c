@@ -82,10 +82,10 @@ static void take_frames(struct dt_link *link, bool open)
 static void turn(struct dt_link *link, int peer, struct dt_inlet *inlet,
                  bool *open, int64_t now)
 {
-    int64_t next = dt_link_turn(link, now);
+    int64_t next = dt_link_progress(link, now);
     enum dt_link_state state = dt_link_state(link);
-    check(state != DT_LINK_GREETING || !*open);
-    if (munge.believed > 0 && state != DT_LINK_GREETING)
+    check(state != DT_LINK_HANDSHAKE || !*open);
+    if (munge.believed > 0 && state != DT_LINK_HANDSHAKE)
         *open = true;
     check(state != DT_LINK_OPEN || (munge.believed == 1 && munge.made == 1));
     check(next > now);

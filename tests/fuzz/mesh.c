@@ -77,7 +77,7 @@ static void on_joined(void *arg, size_t rank, uint32_t incarnation)
     check(rank < RANKS && incarnation > 0);
 }
 
-static void on_told(void *arg, size_t from, const void *data, size_t len)
+static void on_broadcast(void *arg, size_t from, const void *data, size_t len)
 {
     (void)arg;
     check(from < NODES && (data || len == 0));
@@ -89,7 +89,7 @@ static void on_node_lost(void *arg, size_t node, const char *why)
     check(node < NODES && node != world->self && !strchr(why, '\n'));
 }
 
-static void on_cast_out(void *arg, const char *why)
+static void on_declared_lost(void *arg, const char *why)
 {
     (void)arg;
     check(*why && !strchr(why, '\n'));
@@ -262,7 +262,7 @@ static void tell(struct world *world)
 {
     size_t len;
     void *data = next_bytes(world, &len);
-    (void)dt_mesh_tell(world->mesh, data, len, NULL);
+    (void)dt_mesh_broadcast(world->mesh, data, len, NULL);
     free(data);
 }
 
@@ -306,7 +306,7 @@ static void one_thing(struct world *world)
         break;
     default:
         world->now += (int64_t)next(world, 16);
-        check(dt_mesh_turn(world->mesh, world->now) >= world->now);
+        check(dt_mesh_progress(world->mesh, world->now) >= world->now);
     }
 }
 
@@ -331,9 +331,9 @@ static struct dt_map *make_map(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct world world = {.input = dt_cursor(data, size)};
-    const struct dt_mesh_host host = {&world,      on_send, on_ended,
-                                      on_joined,   on_told, on_node_lost,
-                                      on_cast_out, on_asked};
+    const struct dt_mesh_host host = {
+        &world,       on_send,      on_ended,         on_joined,
+        on_broadcast, on_node_lost, on_declared_lost, on_asked};
     struct dt_map *map = make_map();
     world.self = next(&world, NODES);
     check(dt_mesh_create(&world.mesh, map, world.self, &host, 0, NULL) ==

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* pack.c - a libFuzzer target: PMIx's types as bytes, and the questions of the
- * notice board. The first byte tells what the others are. fuzz.t builds it. */
+/* pack.c - a libFuzzer target: PMIx's types as bytes, and the requests to
+ * the store of what ranks publish. The first byte tells what the others are.
+ * fuzz.t builds it. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
-#include "pack.h"
+#include "mesh/mesh.h"
+#include "operations/operations.h"
+#include "operations/pack.h"
+#include "operations/store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,7 +19,7 @@ static void check(bool good)
         abort();
 }
 
-/* ---- the mesh, as far as the board sees it ---- */
+/* ---- the mesh, as far as the store sees it ---- */
 
 struct dt_mesh {
     size_t answers;
@@ -28,11 +31,6 @@ void dt_mesh_answer(struct dt_mesh *mesh, uint64_t ticket, int32_t status,
     (void)ticket, (void)status;
     mesh->answers++;
     check(data || !len);
-}
-
-void dt_pmix_questions_free(struct dt_pmix_store *store)
-{
-    (void)store;
 }
 
 /* ---- what is read ---- */
@@ -66,28 +64,28 @@ static void read_infos(const uint8_t *data, size_t size)
     dt_pmix_info_free(&again);
 }
 
-/* Questions, each with its length in front: of all nodes, and all answered or
- * waiting. */
+/* Requests, each with its length before it, of two nodes: all are answered or
+ * wait. */
 static void ask(const uint8_t *data, size_t size)
 {
     struct dt_mesh mesh = {0};
-    struct dt_pmix pmix = {.mesh = &mesh};
+    struct dt_pmix_store store = {0};
     struct dt_cursor from = dt_cursor(data, size);
-    const void *question;
+    const void *request;
     size_t len = 0, asked = 0;
     while (from.at != from.end) {
         uint32_t what = (uint32_t)dt_cursor_uint(&from, 1) % 4 + DT_ASK_PUBLISH;
         size_t node = dt_cursor_uint(&from, 1) % 2;
-        if (!dt_cursor_blob(&from, &question, &len))
+        if (!dt_cursor_blob(&from, &request, &len))
             break;
-        dt_pmix_store_asked(&pmix, node, ++asked, what, question, len);
+        dt_pmix_store_asked(&store, &mesh, node, ++asked, what, request, len);
         if (asked % 4 == 0)
-            dt_pmix_store_forget(&pmix.store, asked % 8, 0);
-        dt_pmix_store_expire(&pmix);
+            dt_pmix_store_forget(&store, asked % 8, 0);
+        dt_pmix_store_expire(&store, &mesh);
     }
     size_t waiting = asked - mesh.answers;
-    check(mesh.answers <= asked && !waiting == !pmix.store.waiting);
-    dt_pmix_store_free(&pmix.store);
+    check(mesh.answers <= asked && !waiting == !store.waiting);
+    dt_pmix_store_free(&store);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -12,7 +12,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 #   base <- ckpt-format <- ckpt, a client of dt.h
 declare -A below=(
     [base]=''
-    [topo]='base'
+    [topo]='model base'
     [model]='base'
     [sources]='model base'
     [boot]='topo base'
@@ -25,9 +25,13 @@ declare -A below=(
     [ckpt-format]='base'
     [ckpt]='ckpt-format exec base'
     [facade]='ckpt coll boot exec tl topo base'
-    [spank]="topo model base"
-    [mesh]='pmix base'
+    [spank]="model base"
+    [mesh]='base'
     [pmix]='mesh base'
+    [server]='operations mesh base'
+    [operations]='server mesh base'
+    [daemon]='server mesh base'
+    [run]='server mesh base'
     [tools]=''
     [files]='ckpt-format base'
     [requeue]='base'
@@ -45,23 +49,24 @@ declare -A entry=(
 
 # Where a foreign header may appear, as a regex of paths.
 declare -A only_in=(
-    [pmix]='^(lib/boot/pmix[a-z_]*\.[ch]|pmix/[^/]*)$'
-    [uc[pst]/]='^lib/tl/ucx[a-z_]*\.[ch]$'
+    [pmix]='^(lib/boot/pmix[a-z_]*\.[ch]|pmix/(server|operations|daemon)/.*)$'
+    [uc[pst]/]='^lib/tl/ucx/[a-z_]*\.[ch]$'
     [cuda]='^lib/gpu/cuda/[a-z_]*\.[ch]$'
     [slurm/]='^spank/.*$'
-    [hwloc]='^lib/topo/hwloc\.c$'
-    [expat]='^lib/topo/xml\.c$'
+    [hwloc]='^lib/topo/sources/hwloc/[a-z]*\.[ch]$'
+    [expat]='^lib/topo/sources/xml\.c$'
     [munge]='^pmix/mesh/auth\.c$'
 )
 
 layer_of() # PATH; the layer's name
 {
     case $1 in
+    lib/topo/model/*) echo model ;;
     lib/ckpt/format/*) echo ckpt-format ;;
     lib/gpu/coll/*) echo coll ;;
     lib/gpu/*) echo exec ;;
     lib/*/*) echo "${1#lib/}" | cut -d/ -f1 ;;
-    pmix/mesh/*) echo mesh ;;
+    pmix/*/*) echo "${1#pmix/}" | cut -d/ -f1 ;;
     tools/ckpt/*) echo files ;;
     tools/requeue/*) echo requeue ;;
     lib/*) echo facade ;;
@@ -86,6 +91,7 @@ violations() # TREE; one line per wrong #include
         [[ $header =~ ^(dt|dt_topo)\.h$ ]] && continue
         found=lib/$header
         [ ! -e "pmix/$header" ] || found=pmix/$header
+        [[ $file != spank/* || ! -e spank/$header ]] || found=spank/$header
         [ ! -e "$(dirname "$file")/$header" ] ||
             found=$(dirname "$file")/$header
         to=$(layer_of "$found")
@@ -160,13 +166,13 @@ build=${DT_BUILD:-$top/build}
 
 # these checks do see what is wrong
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
-mkdir -p "$tmp/lib/ckpt" "$tmp/lib/topo" "$tmp/lib/coll" "$tmp/lib/tl" "$tmp/spank" \
+mkdir -p "$tmp/lib/ckpt" "$tmp/lib/topo" "$tmp/lib/coll" "$tmp/lib/tl/ucx" "$tmp/spank" \
     "$tmp/tools/ckpt"
 echo '#include "ckpt/vote.h"' >"$tmp/tools/ckpt/main.c"
 echo '#include "ckpt/format/manifest.h"' >"$tmp/lib/ckpt/open.c"
 echo '#include "coll/engine/comm.h"' >"$tmp/lib/topo/place.c"
 echo '#  include <ucp/api/ucp.h>' >"$tmp/lib/coll/comm.h"
-echo '#include "coll/engine/comm.h"' >"$tmp/lib/tl/ucx.c"
+echo '#include "coll/engine/comm.h"' >"$tmp/lib/tl/ucx/ucx.c"
 echo '#include <pmix_server.h>' >"$tmp/spank/plugin.c"
 cat >"$tmp/Makefile.am" <<'END'
 lib_libdt_base_la_LIBADD = lib/libdt-coll.la
@@ -178,7 +184,7 @@ END
 is "an include upward is seen" "$(violations "$tmp" | sort)" \
 'lib/ckpt/open.c: "ckpt/format/manifest.h" is not the header of lib/ckpt/format
 lib/coll/comm.h: <ucp/api/ucp.h>
-lib/tl/ucx.c: "coll/engine/comm.h" of layer coll
+lib/tl/ucx/ucx.c: "coll/engine/comm.h" of layer coll
 lib/topo/place.c: "coll/engine/comm.h" of layer coll
 spank/plugin.c: <pmix_server.h>
 tools/ckpt/main.c: "ckpt/vote.h" of layer ckpt'

@@ -6,6 +6,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "coll/algorithm/cut.h"
+
+/* Of one schedule, about. */
+#define OPERATIONS 100000
+
 const struct dt_algorithm *dt_algorithms(enum dt_coll coll)
 {
     switch (coll) {
@@ -65,4 +70,23 @@ void dt_algorithm_build(const struct dt_plan *plan)
         best->build(plan);
     else
         plan->sched->failed = true;
+}
+
+size_t dt_algorithm_slice(const struct dt_plan *plan)
+{
+    const struct dt_layout *layout = plan->layout;
+    const struct dt_shape *shape = plan->shape;
+    size_t most = 0, blocks = 1;
+    if (shape->sendcounts || shape->recvcounts)
+        return shape->count;
+    for (size_t i = 0; i < layout->nnodes; i++)
+        most = dt_at_least(most, layout->nodes[i].size);
+    if (shape->coll != DT_COLL_ALLREDUCE && shape->coll != DT_COLL_REDUCE &&
+        shape->coll != DT_COLL_BCAST)
+        blocks = layout->size;
+    /* for each piece, a rank has two operations for each rank of its node, and
+     * about a dozen others */
+    size_t pieces = dt_at_least(OPERATIONS / (2 * (most + 6)), 1);
+    size_t slice = pieces * dt_cut_most(plan) / blocks / DT_CUT_BYTES;
+    return dt_at_least(slice, 1) * DT_CUT_BYTES / dt_dtype_size(shape->dtype);
 }

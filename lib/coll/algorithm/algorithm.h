@@ -6,9 +6,9 @@
 #ifndef DT_COLL_ALGORITHM_ALGORITHM_H
 #define DT_COLL_ALGORITHM_ALGORITHM_H
 
-#include "coll/engine/layout.h"
-#include "coll/engine/sched.h"
-#include "coll/engine/shape.h"
+#include "coll/algorithm/layout.h"
+#include "coll/algorithm/sched.h"
+#include "coll/algorithm/shape.h"
 #include "tune/tune.h"
 
 struct dt_plan {
@@ -24,6 +24,11 @@ typedef void dt_build_fn(const struct dt_plan *plan);
 
 /* The choice among the algorithms of shape->coll, by their predicted costs. */
 void dt_algorithm_build(const struct dt_plan *plan);
+
+/* Elements that one schedule should cover, at most, so that its operations do
+ * not take the memory that the data needs: the length of a segment. All of them
+ * in the uneven forms. */
+size_t dt_algorithm_slice(const struct dt_plan *plan);
 
 /* One algorithm of a table that ends with a NULL name. */
 struct dt_algorithm {
@@ -48,5 +53,15 @@ extern const struct dt_algorithm dt_reduce_scatter_table[];
 extern const struct dt_algorithm dt_alltoall_table[];
 extern const struct dt_algorithm dt_gather_table[];
 extern const struct dt_algorithm dt_scatter_table[];
+
+static inline size_t dt_at_least(size_t value, size_t least)
+{
+    return value < least ? least : value;
+}
+
+static inline size_t dt_ceiling(size_t a, size_t b)
+{
+    return a / b + (a % b != 0);
+}
 
 #endif

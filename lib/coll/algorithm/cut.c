@@ -4,7 +4,6 @@
 #include "coll/algorithm/cut.h"
 
 #define DEPTH   16                 /* pieces that fill a pipeline */
-#define TASKS   100000             /* of a schedule, about */
 #define MESSAGE ((size_t)64 << 10) /* goes at once: longer ones ask first */
 
 size_t dt_cut_worth(double latency, double byte)
@@ -17,24 +16,6 @@ size_t dt_cut_most(const struct dt_plan *plan)
 {
     size_t max = plan->layout->piece_max;
     return max ? max : MESSAGE;
-}
-
-size_t dt_cut_slice(const struct dt_plan *plan)
-{
-    const struct dt_layout *layout = plan->layout;
-    const struct dt_shape *shape = plan->shape;
-    size_t most = 0, blocks = 1;
-    if (shape->sendcounts || shape->recvcounts)
-        return shape->count;
-    for (size_t i = 0; i < layout->nnodes; i++)
-        most = dt_at_least(most, layout->nodes[i].size);
-    if (shape->coll != DT_COLL_ALLREDUCE && shape->coll != DT_COLL_REDUCE &&
-        shape->coll != DT_COLL_BCAST)
-        blocks = layout->size;
-    /* a rank has to do with each of its node for each piece, and some more */
-    size_t pieces = dt_at_least(TASKS / (2 * (most + 6)), 1);
-    size_t slice = pieces * dt_cut_most(plan) / blocks / DT_CUT_BYTES;
-    return dt_at_least(slice, 1) * DT_CUT_BYTES / dt_dtype_size(shape->dtype);
 }
 
 size_t dt_cut_shards(const struct dt_plan *plan, size_t bytes)

@@ -30,25 +30,11 @@ struct dt_part dt_cut_shard(const struct dt_cut *cut, struct dt_part piece,
 /* Shards of so many bytes. */
 size_t dt_cut_shards(const struct dt_plan *plan, size_t bytes);
 
-/* Elements, of count, that one schedule should be for, so that its tasks do not
- * take the memory that the data needs. Those of uneven forms are for all. */
-size_t dt_cut_slice(const struct dt_plan *plan);
-
 /* Bytes of a round's piece, where there are rounds or not. */
 size_t dt_cut_most(const struct dt_plan *plan);
 
 /* The bytes that move in the time in which nothing does: fewer are not worth
  * their way. At least 1. */
 size_t dt_cut_worth(double latency, double byte);
-
-static inline size_t dt_at_least(size_t value, size_t least)
-{
-    return value < least ? least : value;
-}
-
-static inline size_t dt_ceiling(size_t a, size_t b)
-{
-    return a / b + (a % b != 0);
-}
 
 #endif

@@ -6,9 +6,13 @@
 
 #include <math.h>
 
+#include "base/api.h"
 #include "coll/algorithm/uneven.h"
 #include "base/names.h"
+#include "coll/api/check.h"
+#include "coll/api/group.h"
 #include "exec/exec.h"
+#include "gpu/coll/coll.h"
 
 /* What kinds of calls have. */
 enum { OP = 1, ROOT = 2, PEER = 4, NO_TYPE = 8 };
@@ -366,4 +370,89 @@ dt_result_t dt_call_check(struct dt_call *call, bool *empty,
     call->send_len = extent.send;
     call->recv_len = extent.recv;
     return rc;
+}
+
+/* ---- running it ---- */
+
+/* Whether the call is valid, and whether all ranks make the same. */
+static dt_result_t check(struct dt_call *call, bool *empty,
+                         struct dt_error *err)
+{
+    err->text[0] = '\0'; /* cheaper than to clear all of it */
+    dt_result_t rc = dt_call_check(call, empty, err);
+    if (rc == DT_SUCCESS && call->comm->world->gpu && !*empty)
+        rc = dt_gpu_place(call, err);
+    if (rc == DT_SUCCESS && call->comm->world->check)
+        rc = dt_check(call, err);
+    if (rc == DT_SUCCESS && *empty)
+        rc = dt_comm_failure(call->comm, err);
+    return rc;
+}
+
+static dt_result_t begin(const struct dt_call *call, dt_request_t *request,
+                         struct dt_error *err)
+{
+    if (call->on_gpu)
+        return dt_gpu_begin(call, request, err);
+    return dt_comm_start(call->comm, &call->shape, call->sendbuf, call->recvbuf,
+                         request, err);
+}
+
+dt_result_t dt_call_start(struct dt_call *call, dt_request_t *request)
+{
+    struct dt_error err;
+    bool empty;
+    if (!request && !call->stream) {
+        dt_error_set(&err, DT_ERR_INVALID_ARG,
+                     "the i-form of %s: request is NULL, which takes a stream",
+                     dt_call_name(call->kind));
+        return dt_api_return(DT_ERR_INVALID_ARG, &err);
+    }
+    dt_result_t rc = check(call, &empty, &err);
+    dt_request_t started = NULL;
+    if (rc == DT_SUCCESS && !empty)
+        rc = begin(call, &started, &err);
+    if (rc == DT_SUCCESS && started && call->on_gpu)
+        rc = dt_gpu_follow(started, &err);
+    if (rc != DT_SUCCESS) {
+        if (started)
+            dt_gpu_forget(started);
+        return dt_api_return(rc, &err);
+    }
+    if (request)
+        *request = started;
+    else if (started)
+        dt_gpu_forget(started);
+    return DT_SUCCESS;
+}
+
+static dt_result_t begin_in_group(const struct dt_call *call,
+                                  struct dt_error *err)
+{
+    struct dt_request *request;
+    dt_result_t rc = begin(call, &request, err);
+    if (rc == DT_SUCCESS)
+        dt_group_add(request);
+    return rc;
+}
+
+/* Run it to its end, or as far as the host takes part in it. */
+static dt_result_t run(const struct dt_call *call, struct dt_error *err)
+{
+    struct dt_request *request;
+    if (!call->on_gpu)
+        return dt_comm_run(call->comm, &call->shape, call->sendbuf,
+                           call->recvbuf, err);
+    dt_result_t rc = dt_gpu_begin(call, &request, err);
+    return rc == DT_SUCCESS ? dt_gpu_end(request, err) : rc;
+}
+
+dt_result_t dt_call_run(struct dt_call *call)
+{
+    struct dt_error err;
+    bool empty;
+    dt_result_t rc = check(call, &empty, &err);
+    if (rc == DT_SUCCESS && !empty)
+        rc = dt_group_is_open() ? begin_in_group(call, &err) : run(call, &err);
+    return rc == DT_SUCCESS ? rc : dt_api_return(rc, &err);
 }

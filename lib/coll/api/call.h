@@ -5,7 +5,7 @@
 #ifndef DT_COLL_API_CALL_H
 #define DT_COLL_API_CALL_H
 
-#include "coll/engine/comm.h"
+#include "coll/engine/engine.h"
 
 /* A call and its i-form are one. The values go over the wire with DT_CHECK. */
 enum dt_call_kind {
@@ -65,14 +65,5 @@ dt_result_t dt_call_check(struct dt_call *call, bool *empty,
  * functions return, with dt_last_error() set. */
 dt_result_t dt_call_run(struct dt_call *call);
 dt_result_t dt_call_start(struct dt_call *call, dt_request_t *request);
-
-/* A barrier of libdt's own, on a valid communicator, in no group. */
-dt_result_t dt_call_barrier(struct dt_comm *comm, struct dt_error *err);
-
-/* The last barrier, after which comm may be closed. The same and TIMED_OUT. */
-dt_result_t dt_call_leave(struct dt_comm *comm, struct dt_error *err);
-
-/* Is this thread in a group? Then INVALID_ARG: call is not for groups. */
-dt_result_t dt_call_no_group(enum dt_call_kind kind, struct dt_error *err);
 
 #endif

@@ -13,6 +13,8 @@
 
 #include <sched.h>
 
+#include "base/env.h"
+
 #define YIELDS 200
 #define LOOK   8
 #define NAP_US 20 /* at first, by the clock */
@@ -85,4 +87,36 @@ long dt_backoff_seconds(const struct dt_backoff *backoff)
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec - backoff->since.tv_sec -
            (now.tv_nsec < backoff->since.tv_nsec);
+}
+
+static void give_up(struct dt_world *world)
+{
+    struct dt_error late;
+    dt_error_set(&late, DT_ERR_TIMED_OUT,
+                 "nothing arrived for %ld s (" DT_ENV_TIMEOUT "): a rank "
+                 "is stopped, or did not call the same collective",
+                 world->timeout);
+    dt_world_fail(world, DT_ERR_TIMED_OUT, &late);
+}
+
+void dt_backoff_idle(struct dt_backoff *backoff, struct dt_world *world,
+                     bool others)
+{
+    bool look;
+    if (others) {
+        look = dt_backoff_others(backoff);
+        dt_world_let_in(world);
+    } else {
+        dt_world_listen(world, 0);
+        dt_world_unlock(world);
+        look = dt_backoff_wait(backoff);
+        dt_world_lock(world);
+    }
+    if (!look)
+        return;
+    dt_world_listen(world, 0);
+    dt_world_check(world);
+    if (world->failure == DT_SUCCESS &&
+        dt_backoff_seconds(backoff) >= world->timeout)
+        give_up(world);
 }

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <time.h>
 
-#include "tl/tl.h"
+#include "coll/engine/world.h"
 
 struct dt_backoff {
     unsigned round, spins, others;
@@ -40,5 +40,13 @@ bool dt_backoff_others(struct dt_backoff *backoff);
 
 /* How long nothing has moved; exact only after one of them was true. */
 long dt_backoff_seconds(const struct dt_backoff *backoff);
+
+/* One round of waiting with the lock of the world held, which is released
+ * meanwhile: what this thread waits for did not move. Lets other threads in,
+ * and sleeps a little unless others moved. Now and then it reads the launcher's
+ * events and checks the peers, and fails the world when ranks are gone or
+ * nothing arrived for world->timeout seconds. */
+void dt_backoff_idle(struct dt_backoff *backoff, struct dt_world *world,
+                     bool others);
 
 #endif

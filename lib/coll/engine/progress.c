@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "base/env.h"
-#include "coll/engine/comm.h"
+#include "coll/engine/backoff.h"
 #include "gpu/coll/coll.h"
 
 /* Long enough to leave the core to the program, short against a collective
@@ -22,18 +22,12 @@
 #define NAP_LAST  500000
 #define LOOK      50000000
 
-/* Is anything on its way? What is complete waits for its owner only. */
+/* Is any request in progress? One that is complete waits for its owner only. */
 static bool outstanding(const struct dt_world *world)
 {
-    if (world->failure != DT_SUCCESS)
-        return false;
-    for (size_t i = 0; i < world->ncomms; i++) {
-        const struct dt_comm *comm = world->comms[i];
-        for (const struct dt_request *r = comm ? comm->active : NULL; r;
-             r = r->next)
-            if (r->status == DT_IN_PROGRESS)
-                return true;
-    }
+    for (size_t i = 0; world->failure == DT_SUCCESS && i < world->ncomms; i++)
+        if (world->comms[i] && world->comm_ops->active(world->comms[i]))
+            return true;
     return false;
 }
 

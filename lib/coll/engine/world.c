@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
-#include "coll/engine/comm.h"
+#include "coll/engine/tag.h"
 #include "gpu/coll/coll.h"
 #include "gpu/coll/comm.h"
 
@@ -224,16 +224,17 @@ void dt_world_close(struct dt_world *world)
     /* messages of what is still under way end with the transports */
     for (size_t i = 0; i < DT_COMMS; i++)
         if (world->comms[i])
-            dt_comm_detach(world->comms[i]);
+            world->comm_ops->detach(world->comms[i]);
     for (size_t i = 0; i < DT_CARD_TLS; i++)
         kinds[i]->close(world->tl[i]);
     while (world->gpu_comms)
         dt_gpu_close(world->gpu_comms->comm);
     dt_gpu_unload(world->gpu);
     for (size_t i = 0; i < DT_COMMS; i++)
-        dt_comm_close(world->comms[i]);
-    if (world->over)
-        world->boot->ops->farewell(world->boot, world->timeout);
+        if (world->comms[i])
+            world->comm_ops->close(world->comms[i]);
+    if (world->over && world->boot->ops->finish)
+        world->boot->ops->finish(world->boot, world->timeout);
     if (world->boot)
         world->boot->ops->close(world->boot);
     dt_layout_fini(&world->layout);
@@ -297,7 +298,7 @@ bool dt_world_progress(struct dt_world *world)
             moved |= world->tl[i]->ops->progress(world->tl[i]);
     for (size_t i = 0; i < world->ncomms; i++)
         if (world->comms[i])
-            moved |= dt_comm_progress(world->comms[i]);
+            moved |= world->comm_ops->progress(world->comms[i]);
     leave(world, entered, &scope);
     return moved;
 }
@@ -322,9 +323,9 @@ dt_result_t dt_world_fail(struct dt_world *world, dt_result_t why,
 void dt_world_listen(struct dt_world *world, int patience)
 {
     struct dt_error err;
-    if (world->failure != DT_SUCCESS)
+    if (world->failure != DT_SUCCESS || !world->boot->ops->check)
         return;
-    dt_result_t rc = world->boot->ops->news(world->boot, patience, &err);
+    dt_result_t rc = world->boot->ops->check(world->boot, patience, &err);
     if (rc != DT_SUCCESS)
         dt_world_fail(world, rc, &err);
 }
@@ -339,7 +340,7 @@ void dt_world_check(struct dt_world *world)
         dt_result_t rc = tl ? tl->ops->check(tl, &err) : DT_SUCCESS;
         if (rc == DT_SUCCESS)
             continue;
-        dt_world_listen(world, DT_BOOT_PATIENCE);
+        dt_world_listen(world, DT_BOOT_EVENT_WAIT);
         dt_world_fail(world, rc, &err);
     }
     leave(world, entered, &scope);

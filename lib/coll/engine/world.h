@@ -9,7 +9,7 @@
 
 #include "boot/boot.h"
 #include "boot/card.h"
-#include "coll/engine/layout.h"
+#include "coll/algorithm/layout.h"
 #include "tune/tune.h"
 #include "tl/tl.h"
 
@@ -23,6 +23,20 @@ struct dt_progress;
  * id of the one of all ranks. */
 #define DT_COMMS      256
 #define DT_COMM_WORLD 0
+
+/* What the world does with a communicator. It knows nothing else of one, so
+ * that communicators can be built on it. */
+struct dt_comm_ops {
+    /* Make progress; true if anything moved. */
+    bool (*progress)(struct dt_comm *comm);
+    /* Is any of its requests in progress? */
+    bool (*active)(const struct dt_comm *comm);
+    /* Close its board, before the transport is closed; nothing of it moves
+     * afterwards. */
+    void (*detach)(struct dt_comm *comm);
+    /* Free it. */
+    void (*close)(struct dt_comm *comm);
+};
 
 struct dt_world {
     size_t rank, size;
@@ -42,12 +56,13 @@ struct dt_world {
     pthread_mutex_t lock;
     _Atomic unsigned waiting;        /* threads that want the lock */
     struct dt_comm *comms[DT_COMMS]; /* by id */
-    size_t ncomms;                   /* ids ever used are below it */
-    uint64_t serial;                 /* the highest of any of mine so far */
-    struct dt_progress *progress;    /* libdt's own thread, or NULL */
-    struct dt_memory *memory;        /* what dt_mem_* gave; NULL: nothing */
-    struct dt_gpu_comm *gpu_comms;   /* those that work on GPUs */
-    uint64_t gpu_moves;              /* steps of theirs so far */
+    const struct dt_comm_ops *comm_ops;
+    size_t ncomms;                 /* ids ever used are below it */
+    uint64_t serial;               /* the highest of any of mine so far */
+    struct dt_progress *progress;  /* libdt's own thread, or NULL */
+    struct dt_memory *memory;      /* what dt_mem_* gave; NULL: nothing */
+    struct dt_gpu_comm *gpu_comms; /* those that work on GPUs */
+    uint64_t gpu_moves;            /* steps of theirs so far */
 
     bool check; /* DT_CHECK: compare the arguments of all ranks */
     bool over;  /* set when the last barrier is: all went well */

@@ -9,7 +9,7 @@
 #ifndef DT_GPU_COLL_COLL_H
 #define DT_GPU_COLL_COLL_H
 
-#include "coll/engine/backoff.h"
+#include "coll/engine/engine.h"
 #include "coll/api/call.h"
 
 /* Where are the buffers of this valid call, which is not empty? Sets on_gpu,

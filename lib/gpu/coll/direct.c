@@ -17,7 +17,7 @@
  *
  * UCX is called with the context of one GPU current: a process that uses
  * several at once needs a UCX that finds each buffer's by itself. */
-#include "coll/algorithm/cut.h"
+#include "coll/algorithm/algorithm.h"
 #include "gpu/coll/comm.h"
 
 /* A bcast of so many bytes is cut into rows. */

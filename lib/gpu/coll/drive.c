@@ -7,7 +7,7 @@
 
 #include "base/env.h"
 #include "gpu/coll/comm.h"
-#include "coll/engine/progress.h"
+#include "coll/engine/engine.h"
 
 /* Further than any number that is still to be given out. */
 #define FAR ((uint32_t)1 << 30)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "gpu/coll/comm.h"
-#include "coll/engine/progress.h"
+#include "coll/engine/engine.h"
 
 /* A flag has a cache line of its own, and that of its neighbour. */
 #define FLAG 128
@@ -185,7 +185,7 @@ dt_result_t dt_gpu_meet(struct dt_gpu_comm *gpu, struct dt_error *err)
         dt_gpu_node_close(gpu->node);
         gpu->nccl = NULL;
         gpu->node = NULL;
-        dt_call_leave(twin, NULL); /* others still read its last result */
+        dt_comm_leave(twin, NULL); /* others still read its last result */
         dt_comm_close(twin);
         return rc;
     }

@@ -8,7 +8,7 @@
 #ifndef DT_GPU_COLL_NODE_H
 #define DT_GPU_COLL_NODE_H
 
-#include "coll/engine/comm.h"
+#include "coll/engine/engine.h"
 #include "gpu/gpu.h"
 
 struct dt_gpu_node;

@@ -4,7 +4,7 @@
  * through pinned memory of the host, or, direct, without it. */
 #include <stdlib.h>
 
-#include "coll/algorithm/cut.h"
+#include "coll/algorithm/algorithm.h"
 #include "gpu/coll/comm.h"
 
 /* A work of more than this is cut, so that its copies overlap with what the

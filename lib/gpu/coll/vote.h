@@ -5,7 +5,7 @@
 #ifndef DT_GPU_COLL_VOTE_H
 #define DT_GPU_COLL_VOTE_H
 
-#include "coll/engine/comm.h"
+#include "coll/engine/engine.h"
 
 /* What a rank tells begins with this. */
 struct dt_gpu_vote {

@@ -140,6 +140,6 @@ like "another plugin's version is refused" \
     "$(DT_ENV_VERSION=7 fork -n 1 "$ranks" 2>&1)" 'environment version 7'
 like "several tasks of a step without PMIx are refused" \
     "$(SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=4 "$ranks" 2>&1)" \
-    'this step has 4 tasks, but no PMIx server: start it with srun --mpi=pmix'
+    'this step has 4 tasks, but no PMIx server: start it with srun --dt-pmix'
 
 done_testing

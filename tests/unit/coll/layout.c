@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* layout.c - subgroups of a communicator. */
-#include "coll/engine/layout.h"
+#include "coll/algorithm/layout.h"
 
 #include "../tap.h"
 

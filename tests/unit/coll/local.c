@@ -106,8 +106,8 @@ static void expect(struct node_rank *r, char *expected, char *scratch,
         fill(inputs + i * len, shape, op->seed, i);
         in[i] = inputs + i * len;
     }
-    dt_exec_fold(expected, in, r->size, shape->count, shape->dtype, shape->op,
-                 shape->prescale * shape->postscale);
+    dt_exec_reduce_n(expected, in, r->size, shape->count, shape->dtype,
+                     shape->op, shape->prescale * shape->postscale);
     if (shape->op == DT_OP_AVG)
         dt_exec_divide(expected, shape->count, shape->dtype, r->size);
     if (inputs != scratch)
@@ -177,10 +177,10 @@ static void finish(struct node_rank *r, struct op *op)
     while (!op->local.done) {
         if (!dt_local_progress(&op->local))
             node_wait(r, &turn);
-        NEED(op->local.passed >= passed &&
-                 op->local.passed <= dt_local_rounds(r->board, &op->shape),
-             "passed %llu", (unsigned long long)op->local.passed);
-        passed = op->local.passed;
+        NEED(op->local.released >= passed &&
+                 op->local.released <= dt_local_rounds(r->board, &op->shape),
+             "passed %llu", (unsigned long long)op->local.released);
+        passed = op->local.released;
         BOARDS->release(r->board, op->local.round + passed);
     }
     NEED(passed == dt_local_rounds(r->board, &op->shape), "rounds left");
@@ -193,7 +193,7 @@ static void examine(struct node_rank *r, struct op *op, struct memory *memory)
     for (size_t i = 0; i < GUARD; i++)
         NEED(op->recv[len + i] == 0x33 && op->recv[-1 - (ptrdiff_t)i] == 0x33,
              "wrote beyond the buffer");
-    NEED(op->local.note == op->note, "note");
+    NEED(op->local.notice == op->note, "note");
     if (!memcmp(op->recv, memory->expected, len))
         return;
     size_t i = 0;
@@ -315,7 +315,7 @@ static void case_disagree(struct node_rank *r)
     dt_result_t result = DT_SUCCESS;
     for (int i = 0; !local.done && result == DT_SUCCESS; i++) {
         dt_local_progress(&local);
-        BOARDS->release(r->board, local.passed);
+        BOARDS->release(r->board, local.released);
         if (i % 64)
             continue;
         result = OPS->check(r->tl, &r->err);

@@ -180,7 +180,7 @@ static void comms(void)
     dt_comm_t comm = NULL;
     INVALID(dt_comm_split(dt_comm_world(), -2, 0, &comm), "color -2");
     INVALID(dt_comm_split(dt_comm_world(), 0, 0, NULL), "newcomm is NULL");
-    INVALID(dt_comm_destroy(dt_comm_world()), "the world goes with");
+    INVALID(dt_comm_destroy(dt_comm_world()), "dt_finalize destroys");
     expect(!comm, "outputs only on success");
     expect(dt_comm_split(dt_comm_world(), 0, 0, &comm) == DT_SUCCESS, "split");
     dt_group_start();

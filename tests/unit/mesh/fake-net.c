@@ -96,7 +96,7 @@ bool net_deliver(struct net *net)
     dt_frame_unref(packet->frame);
     free(packet);
     if (node->mesh && net_random(net, 2))
-        dt_mesh_turn(node->mesh, net->now);
+        dt_mesh_progress(node->mesh, net->now);
     if (node->mesh && node->out)
         net_kill(net, to);
     return true;
@@ -113,7 +113,7 @@ void net_settle(struct net *net)
             }
         for (size_t i = 0; i < net->nodes; i++)
             if (net->node[i].mesh)
-                dt_mesh_turn(net->node[i].mesh, net->now);
+                dt_mesh_progress(net->node[i].mesh, net->now);
     } while (net->nbusy > 0 || net_answer(net));
 }
 
@@ -122,7 +122,7 @@ void net_time(struct net *net, int64_t ms)
     net->now += ms;
     for (size_t i = 0; i < net->nodes; i++)
         if (net->node[i].mesh)
-            dt_mesh_turn(net->node[i].mesh, net->now);
+            dt_mesh_progress(net->node[i].mesh, net->now);
 }
 
 /* ---- what a mesh tells ---- */
@@ -163,16 +163,16 @@ static void host_joined(void *arg, size_t rank, uint32_t incarnation)
     node->lives[rank] = incarnation;
 }
 
-static void host_told(void *arg, size_t from, const void *data, size_t len)
+static void host_broadcast(void *arg, size_t from, const void *data, size_t len)
 {
     struct node *node = arg;
     uint32_t number = 0;
     if (len == sizeof(number))
         memcpy(&number, data, len);
-    if (number != node->told[from] + 1)
-        net_wrong(node->net, "node %zu told %u, node %zu had %u", from,
-                  (unsigned)number, node->number, (unsigned)node->told[from]);
-    node->told[from] = number;
+    if (number != node->events[from] + 1)
+        net_wrong(node->net, "node %zu sent event %u, node %zu had %u", from,
+                  (unsigned)number, node->number, (unsigned)node->events[from]);
+    node->events[from] = number;
 }
 
 static void host_node_lost(void *arg, size_t lost, const char *why)
@@ -184,12 +184,12 @@ static void host_node_lost(void *arg, size_t lost, const char *why)
         net_wrong(node->net, "lost because '%s'", why);
 }
 
-static void host_cast_out(void *arg, const char *why)
+static void host_declared_lost(void *arg, const char *why)
 {
     struct node *node = arg;
     (void)why;
     if (node->out)
-        net_wrong(node->net, "node %zu cast out twice", node->number);
+        net_wrong(node->net, "node %zu declared lost twice", node->number);
     node->out = true;
 }
 
@@ -245,9 +245,9 @@ void net_open(struct net *net, size_t nodes, size_t ranks, bool cyclic,
                                     .send = host_send,
                                     .ended = host_ended,
                                     .joined = host_joined,
-                                    .told = host_told,
+                                    .broadcast = host_broadcast,
                                     .node_lost = host_node_lost,
-                                    .cast_out = host_cast_out,
+                                    .declared_lost = host_declared_lost,
                                     .asked = host_asked};
         node->net = net;
         node->number = i;
@@ -323,10 +323,10 @@ void net_close(struct net *net)
 
 void net_tell(struct net *net, size_t node)
 {
-    uint32_t number = net->node[node].told[node] + 1;
+    uint32_t number = net->node[node].events[node] + 1;
     struct dt_error err;
-    if (dt_mesh_tell(net->node[node].mesh, &number, sizeof(number), &err) !=
-        DT_SUCCESS)
+    if (dt_mesh_broadcast(net->node[node].mesh, &number, sizeof(number),
+                          &err) != DT_SUCCESS)
         net_wrong(net, "%s", err.text);
 }
 
@@ -406,10 +406,10 @@ static void agree_on_nodes(struct net *net, const struct node *node)
             (node->lost[i] != !net->node[i].left && !lives && !net->cuts))
             net_wrong(net, "node %zu lost node %zu %u times", node->number, i,
                       node->lost[i]);
-        if (node->told[i] != net->node[lives ? i : root].told[i])
-            net_wrong(net, "node %zu has %u news of node %zu, it told %u",
-                      node->number, (unsigned)node->told[i], i,
-                      (unsigned)net->node[lives ? i : root].told[i]);
+        if (node->events[i] != net->node[lives ? i : root].events[i])
+            net_wrong(net, "node %zu has %u events of node %zu, which sent %u",
+                      node->number, (unsigned)node->events[i], i,
+                      (unsigned)net->node[lives ? i : root].events[i]);
     }
 }
 
@@ -429,7 +429,7 @@ static void agree_on_ranks(struct net *net, const struct node *node)
                       node->number, r);
         if (node->lives[r] != state->incarnation ||
             node->deaths[r] != state->incarnation + state->ended)
-            net_wrong(net, "node %zu was not told how rank %zu is",
+            net_wrong(net, "node %zu was not notified how rank %zu is",
                       node->number, r);
     }
 }

@@ -50,7 +50,7 @@ void turn(struct dt_link *both[2], int times)
 {
     for (int i = 0; i < times; i++)
         for (int j = 0; j < 2; j++)
-            dt_link_turn(both[j], now);
+            dt_link_progress(both[j], now);
 }
 
 void close_both(struct dt_link *both[2])

@@ -7,11 +7,11 @@
  *
  * Each node is a process with a PMIx server and its share of the RANKS, in
  * blocks, or in turns with -c. The servers are joined by pairs of sockets, so
- * nothing but their meeting is missing. With -r each node starts a rank that a
+ * only the rendezvous is missing. With -r each node starts a rank that a
  * signal ended again, so many times, when the node is sent a SIGUSR1;
- * NODES_LIFE counts a rank's lives from 0. The exit code is the highest of all
- * nodes, whose is the highest of their ranks'; a node that was killed has 137.
- * What the servers leave is in a directory in TMPDIR. */
+ * NODES_INCARNATION is a rank's incarnation. The exit code is the highest of
+ * all nodes, whose is the highest of their ranks'; a node that was killed has
+ * 137. What the servers leave is in a directory in TMPDIR. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -27,10 +27,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "environ.h"
-#include "ranks.h"
-#include "server.h"
-#include "standin.h"
+#include "server/environ.h"
+#include "run/ranks.h"
+#include "server/server.h"
+#include "server/proxy_client.h"
 
 #define NODES_MAX 16
 #define LIMIT_S   300
@@ -64,9 +64,9 @@ struct node {
     struct dt_pmix *pmix;
     struct dt_ranks ranks;
     struct peer peers[NODES_MAX];
-    bool *again; /* ranks that are to be started again */
-    bool go;     /* they may be */
-    int *lives;  /* how often each has been started */
+    bool *replace;     /* ranks to be replaced */
+    bool go;           /* they may be */
+    int *incarnations; /* how often each has been started */
     long restarts;
     int signals, code;
     bool aborted; /* code is what the rank that did it wants */
@@ -195,8 +195,8 @@ static void start_rank(struct node *node, size_t rank)
     struct dt_error err;
     struct dt_rank_start start = {node->step->argv, NULL, -1, -1};
     char life[16];
-    snprintf(life, sizeof(life), "%d", node->lives[rank]++);
-    setenv("NODES_LIFE", life, 1);
+    snprintf(life, sizeof(life), "%d", node->incarnations[rank]++);
+    setenv("NODES_INCARNATION", life, 1);
     if (dt_environ_copy(&start.env, &err) != DT_SUCCESS ||
         dt_pmix_environ(node->pmix, rank, &start.env, &err) != DT_SUCCESS ||
         dt_ranks_start(&node->ranks, rank, &start, &err) != DT_SUCCESS)
@@ -211,19 +211,19 @@ static void note_end(struct node *node, size_t rank, int code)
         return;
     if (code > 128 && node->restarts > 0) {
         node->restarts--;
-        node->again[rank] = true;
+        node->replace[rank] = true;
     } else if (code > node->code) {
         node->code = code;
     }
 }
 
-/* Are there ranks to be started again, sooner or later? */
+/* Are there ranks to be replaced, now or later? */
 static bool start_again(struct node *node)
 {
     bool any = false;
     for (size_t r = 0; r < node->step->ranks; r++) {
         struct dt_error err;
-        if (!node->again[r])
+        if (!node->replace[r])
             continue;
         any = true;
         if (!node->go)
@@ -233,7 +233,7 @@ static bool start_again(struct node *node)
             continue;
         if (rc != DT_SUCCESS)
             die(node, err.text);
-        node->again[r] = node->go = false;
+        node->replace[r] = node->go = false;
         start_rank(node, r);
     }
     return any;
@@ -266,7 +266,7 @@ static void turn(struct node *node)
             write_out(node, n);
 }
 
-/* Say that we leave, and wait until all have read what we had to say. */
+/* Send the shutdown message, and wait until all nodes have read everything. */
 static void leave(struct node *node)
 {
     struct dt_error err;
@@ -321,8 +321,8 @@ static void open_node(struct node *node, const char *parent)
     sigaddset(&set, SIGUSR1);
     sigprocmask(SIG_BLOCK, &set, &before);
     node->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    node->again = calloc(node->step->ranks, sizeof(*node->again));
-    node->lives = calloc(node->step->ranks, sizeof(*node->lives));
+    node->replace = calloc(node->step->ranks, sizeof(*node->replace));
+    node->incarnations = calloc(node->step->ranks, sizeof(*node->incarnations));
     make_map(node);
     if (dt_ranks_open(&node->ranks, node->step->ranks, &before, &err) !=
         DT_SUCCESS)
@@ -330,8 +330,8 @@ static void open_node(struct node *node, const char *parent)
     snprintf(directory, sizeof(directory), "%s/%zu", parent, node->self);
     mkdir(directory, 0700);
     snprintf(nspace, sizeof(nspace), "pretended.%ld", (long)getppid());
-    static char *const stand_in[] = {(char *)"/proc/self/exe",
-                                     (char *)"--stand-in", NULL};
+    static char *const proxy_client[] = {(char *)"/proc/self/exe",
+                                         (char *)"--proxy-client", NULL};
     const struct dt_pmix_config config = {
         .nspace = nspace,
         .jobid = "pretended",
@@ -341,7 +341,7 @@ static void open_node(struct node *node, const char *parent)
         .node = node->self,
         .auth = "native",
         .launcher = {node, on_abort, queue_frame, on_node_lost},
-        .stand_in = stand_in,
+        .proxy_client = proxy_client,
     };
     if (dt_pmix_open(&node->pmix, &config, &err) != DT_SUCCESS)
         die(node, err.text);
@@ -367,8 +367,8 @@ static int run_node(const struct step *step, size_t self, const int *fds,
     dt_ranks_close(&node.ranks);
     dt_map_destroy(node.map);
     close(node.signals);
-    free(node.again);
-    free(node.lives);
+    free(node.replace);
+    free(node.incarnations);
     return node.code;
 }
 
@@ -471,8 +471,8 @@ int main(int argc, char **argv)
     struct step step = {0};
     bool is_node = argc > 4 + NODES_MAX && strcmp(argv[1], "--node") == 0;
     int at = is_node ? 4 + NODES_MAX : 1;
-    if (argc == 2 && strcmp(argv[1], "--stand-in") == 0)
-        dt_pmix_stand_in();
+    if (argc == 2 && strcmp(argv[1], "--proxy-client") == 0)
+        dt_pmix_proxy_client_run();
     for (; at < argc && argv[at][0] == '-'; at++) {
         if (strcmp(argv[at], "-c") == 0)
             step.cyclic = true;

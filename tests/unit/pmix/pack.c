@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pack.h"
+#include "operations/pack.h"
 #include "../tap.h"
 
 /* Attributes that are numbers; they do not fit a narrower type. */

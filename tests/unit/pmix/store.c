@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* store.c - tests of the notice board, as the root of several nodes sees
- * it: by the bytes of the questions. */
+/* store.c - what ranks publish, as the root of several nodes sees it: by the
+ * bytes of the requests. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
-#include "pack.h"
+#include "mesh/clock.h"
+#include "mesh/mesh.h"
+#include "operations/operations.h"
+#include "operations/pack.h"
+#include "operations/store.h"
 #include "../tap.h"
 
-/* --- the mesh, as far as the board sees it ------------------------------- */
+/* --- the mesh, as far as the store sees it ------------------------------- */
 
 struct dt_mesh {
     size_t answers;
@@ -30,21 +33,16 @@ void dt_mesh_answer(struct dt_mesh *mesh, uint64_t ticket, int32_t status,
         memcpy(mesh->data, data, mesh->len);
 }
 
-void dt_pmix_questions_free(struct dt_pmix_store *store)
-{
-    (void)store;
-}
-
 static struct dt_mesh mesh;
-static struct dt_pmix pmix = {.mesh = &mesh};
+static struct dt_pmix_store store;
 
-/* --- questions ----------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------ */
 
 /* Who asks, and about what. */
 struct q {
     size_t node;
     pmix_rank_t rank;
-    uint32_t life;
+    uint32_t incarnation;
     pmix_data_range_t range;
     pmix_persistence_t persistence;
     uint32_t wanted;
@@ -60,7 +58,7 @@ static struct dt_frame *begin(const struct q *q)
     pmix_proc_t proc;
     PMIX_LOAD_PROCID(&proc, "job", q->rank);
     dt_pack_proc(frame, &proc);
-    dt_frame_uint(frame, 4, q->life);
+    dt_frame_uint(frame, 4, q->incarnation);
     dt_frame_uint(frame, 1, q->range);
     return frame;
 }
@@ -73,7 +71,7 @@ static int32_t ask(const struct q *q, enum dt_pmix_ask what,
     if (dt_frame_end(&frame, NULL) != DT_SUCCESS)
         abort();
     struct dt_cursor body = dt_frame_body(frame);
-    dt_pmix_store_asked(&pmix, q->node, ++tickets, what, body.at,
+    dt_pmix_store_asked(&store, &mesh, q->node, ++tickets, what, body.at,
                         (size_t)(body.end - body.at));
     dt_frame_unref(frame);
     return mesh.answers == before ? 1 : mesh.status;
@@ -212,13 +210,13 @@ static void test_unpublish(void)
 
 static void test_atomic(void)
 {
-    size_t count = pmix.store.count;
+    size_t count = store.count;
     ok(publish((struct q){.rank = 1,
                           .range = SESSION,
                           .key = "a",
                           .value = "1",
                           .key2 = "a"}) == PMIX_ERR_DUPLICATE_KEY &&
-           pmix.store.count == count,
+           store.count == count,
        "a key twice in one call: nothing is published");
 }
 
@@ -233,44 +231,44 @@ static void test_wait(void)
     publish((struct q){.rank = 0, .range = SESSION, .key = "w2", .value = "2"});
     ok(mesh.ticket == ticket && mesh.status == PMIX_SUCCESS,
        "both are there: it is answered");
-    ok(dt_pmix_store_due(&pmix.store) == DT_NEVER, "nothing is due");
+    ok(dt_pmix_store_due(&store) == DT_NEVER, "nothing is due");
     lookup((struct q){.rank = 1, .wanted = 1, .timeout = 1000000, .key = "n"});
     ticket = tickets;
-    ok(dt_pmix_store_due(&pmix.store) != DT_NEVER, "a lookup with a time-out");
-    dt_pmix_store_expire(&pmix);
+    ok(dt_pmix_store_due(&store) != DT_NEVER, "a lookup with a time-out");
+    dt_pmix_store_expire(&store, &mesh);
     ok(mesh.ticket != ticket, "not yet");
-    dt_pmix_store_forget(&pmix.store, 1, 0);
-    dt_pmix_store_expire(&pmix);
+    dt_pmix_store_forget(&store, 1, 0);
+    dt_pmix_store_expire(&store, &mesh);
     ok(mesh.ticket == ticket && mesh.status == PMIX_ERR_TIMEOUT &&
-           dt_pmix_store_due(&pmix.store) == DT_NEVER,
+           dt_pmix_store_due(&store) == DT_NEVER,
        "who asked has ended: it is answered");
 }
 
-static void test_lives(void)
+static void test_incarnations(void)
 {
     publish((struct q){.rank = 3,
-                       .life = 0,
+                       .incarnation = 0,
                        .range = SESSION,
                        .key = "old",
                        .persistence = PMIX_PERSIST_PROC,
                        .value = "1"});
     publish((struct q){.rank = 3,
-                       .life = 1,
+                       .incarnation = 1,
                        .range = SESSION,
                        .key = "new",
                        .persistence = PMIX_PERSIST_PROC,
                        .value = "2"});
     publish((struct q){.rank = 3,
-                       .life = 0,
+                       .incarnation = 0,
                        .range = SESSION,
                        .key = "app",
                        .persistence = PMIX_PERSIST_APP,
                        .value = "3"});
-    dt_pmix_store_forget(&pmix.store, 3, 0);
+    dt_pmix_store_forget(&store, 3, 0);
     ok(lookup((struct q){.key = "old"}) == PMIX_ERR_NOT_FOUND,
-       "what was published for a life ends with it");
+       "what was published for the lifetime of a process ends with it");
     ok(lookup((struct q){.key = "new"}) == PMIX_SUCCESS,
-       "what the next life has published stays");
+       "what its replacement has published stays");
     ok(lookup((struct q){.key = "app"}) == PMIX_SUCCESS,
        "and what was published for longer");
     publish((struct q){.rank = 3,
@@ -308,7 +306,7 @@ static void test_limits(void)
 static void test_damage(void)
 {
     struct q q = {.rank = 1, .range = SESSION, .key = "bad", .value = "v"};
-    size_t count = pmix.store.count, wrong = 0;
+    size_t count = store.count, wrong = 0;
     for (int what = DT_ASK_PUBLISH; what <= DT_ASK_UNPUBLISH; what++) {
         struct dt_frame *frame = begin(&q);
         if (what == DT_ASK_PUBLISH)
@@ -324,24 +322,24 @@ static void test_damage(void)
         struct dt_cursor body = dt_frame_body(frame);
         size_t len = (size_t)(body.end - body.at);
         for (size_t n = 0; n < len; n++) {
-            dt_pmix_store_asked(&pmix, 0, ++tickets, (uint32_t)what, body.at,
-                                n);
+            dt_pmix_store_asked(&store, &mesh, 0, ++tickets, (uint32_t)what,
+                                body.at, n);
             wrong +=
                 mesh.ticket != tickets || mesh.status != PMIX_ERR_BAD_PARAM;
         }
         /* a byte too many */
         dt_frame_uint(frame, 1, 0);
         body = dt_frame_body(frame);
-        dt_pmix_store_asked(&pmix, 0, ++tickets, (uint32_t)what, body.at,
-                            len + 1);
+        dt_pmix_store_asked(&store, &mesh, 0, ++tickets, (uint32_t)what,
+                            body.at, len + 1);
         wrong += mesh.status != PMIX_ERR_BAD_PARAM;
         dt_frame_unref(frame);
     }
-    ok(wrong == 0, "questions cut at any byte, or too long, are refused");
-    ok(pmix.store.count == count, "and change nothing");
-    dt_pmix_store_asked(&pmix, 0, ++tickets, 99, "", 0);
+    ok(wrong == 0, "requests cut at any byte, or too long, are refused");
+    ok(store.count == count, "and change nothing");
+    dt_pmix_store_asked(&store, &mesh, 0, ++tickets, 99, "", 0);
     ok(mesh.ticket == tickets && mesh.status == PMIX_ERR_NOT_SUPPORTED,
-       "a question that is none");
+       "an unknown request");
 }
 
 int main(void)
@@ -350,11 +348,11 @@ int main(void)
     test_unpublish();
     test_atomic();
     test_wait();
-    test_lives();
+    test_incarnations();
     test_damage();
     test_limits();
     lookup((struct q){.rank = 1, .wanted = 1, .key = "left"});
-    dt_pmix_store_free(&pmix.store);
-    ok(!pmix.store.items && !pmix.store.waiting, "all is freed");
+    dt_pmix_store_free(&store);
+    ok(!store.items && !store.waiting, "all is freed");
     return tap_done();
 }

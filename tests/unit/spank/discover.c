@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* discover.c - the helper program is run, and ended, as promised; scripts
  * stand for it. */
-#include "discover.h"
+#include "placement/discover.h"
 
 #include <errno.h>
 #include <fcntl.h>

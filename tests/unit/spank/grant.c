@@ -2,15 +2,15 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* grant.c - what Slurm granted, found in the topology: GPUs by their names,
  * CPUs by masks and core numbers; NICs by their names. */
-#include "grant.h"
-#include "nics.h"
+#include "placement/grant.h"
+#include "placement/nics.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../tap.h"
-#include "topo/model.h"
+#include "topo/model/model.h"
 
 /* n GPUs; a test fills in what it needs to be known of them */
 static dt_topo_t *make_gpus(size_t n)
@@ -140,7 +140,7 @@ static dt_topo_t *make_cpus(void)
             topo->cpu[cpu].core = (uint16_t)(cpu % 4);
         }
     }
-    if (dt_topo_finish(topo, NULL) != DT_SUCCESS)
+    if (dt_topo_normalize(topo, NULL) != DT_SUCCESS)
         abort();
     return topo;
 }

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* option.c - the values of the plugin's options, lists of devices, the
  * table. */
-#include "devices.h"
+#include "placement/devices.h"
 #include "option.h"
-#include "table.h"
+#include "placement/table.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -281,7 +281,10 @@ static void test_others(void)
            "");
     parses(DT_OPTION_CPU_BIND, "none", "none", DT_OPTION_SET,
            DT_PLACE_CPUS_NONE, "");
-    parses(DT_OPTION_PMIX, NULL, "auto", DT_OPTION_SET, DT_PMIX_AUTO, "");
+    parses(DT_OPTION_PMIX, NULL, "server", DT_OPTION_SET, DT_PMIX_SERVER, "");
+    parses(DT_OPTION_PMIX, "(null)", "server", DT_OPTION_SET, DT_PMIX_SERVER,
+           "");
+    parses(DT_OPTION_PMIX, "auto", "auto", DT_OPTION_SET, DT_PMIX_AUTO, "");
     parses(DT_OPTION_PMIX, "server", "server", DT_OPTION_SET, DT_PMIX_SERVER,
            "");
     parses(DT_OPTION_PMIX, "slurm", "slurm", DT_OPTION_SET, DT_PMIX_SLURM, "");

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* watch.c - the signal of --dt-notice-signal, from the plugin's end to the
  * leaders. Each leader and the child that it has say by one byte what comes. */
-#include "watch.h"
+#include "requeue/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* request.h - one collective: the schedule that a rank runs for it, and how far
+ * it has come. The caller holds the lock of the world. */
+#ifndef DT_COLL_ENGINE_REQUEST_H
+#define DT_COLL_ENGINE_REQUEST_H
+
+#include "coll/algorithm/algorithm.h"
+#include "coll/node/local.h"
+
+struct dt_comm;
+
+/* One collective: a schedule and how far it has come. */
+struct dt_request {
+    struct dt_comm *comm;
+    struct dt_shape shape;
+    struct dt_request *next;    /* in the list of active, or of idle ones */
+    struct dt_request *grouped; /* the next of its group */
+
+    dt_result_t status;
+    uint64_t tag;   /* of the operation: communicator and sequence */
+    bool note;      /* some rank that fed this operation has its notice */
+    uint64_t round; /* its first */
+    uint64_t rounds;
+    uint64_t passed; /* of its rounds, from the first on, this rank is through
+                      * with */
+    bool in_place;   /* something was shown where it is */
+    bool is_gpu;     /* of gpu.h: of all this, it has comm, shape and status */
+
+    /* either this */
+    bool is_local;
+    struct dt_local local;
+    /* or that */
+    struct dt_sched plans[2];     /* of all slices but the last; of the last */
+    size_t slice, first;          /* elements of a slice; before this one */
+    uint64_t base;                /* rounds before this one */
+    const struct dt_sched *sched; /* of this one */
+    char *space[3];
+    size_t left;                           /* tasks not done */
+    uint32_t *pending;                     /* per task: dependencies not done */
+    struct dt_tl_req *message;             /* per task: sends and receives */
+    size_t *ready, ready_head, ready_tail; /* tasks to start, in order */
+    size_t *flight, nflight;               /* messages under way */
+    size_t *watch, nwatch;                 /* tasks that wait for the board */
+    uint32_t *uses;                        /* per round: tasks not done */
+    const void **inputs;                   /* of a fold */
+};
+
+/* A request of that shape, ready to be begun, with all the memory that it
+ * needs. Error NO_MEMORY. */
+dt_result_t dt_request_create(struct dt_comm *comm,
+                              const struct dt_shape *shape,
+                              struct dt_request **request,
+                              struct dt_error *err);
+
+/* Begin, or begin again: it has its tag and its first round. The buffers are
+ * borrowed until its status is no longer DT_IN_PROGRESS. */
+void dt_request_begin(struct dt_request *request, const void *sendbuf,
+                      void *recvbuf);
+
+/* Run the operations that can run; true if anything moved. On a failed message
+ * the status becomes that failure. Never blocks. */
+bool dt_request_progress(struct dt_request *request);
+
+/* NULL is fine. */
+void dt_request_destroy(struct dt_request *request);
+
+#endif

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* dt-run.c - start the ranks of a job on this machine, with a PMIx server. */
+#include <errno.h>
+#include <getopt.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/exit.h"
+#include "base/number.h"
+#include "mesh/clock.h"
+#include "server/environ.h"
+#include "run/cleanup.h"
+#include "run/label.h"
+#include "run/ranks.h"
+#include "server/server.h"
+#include "server/proxy_client.h"
+
+#define EXIT_OWN 70 /* dt-run itself failed */
+/* internal */
+#define PROXY_CLIENT  "--proxy-client"
+#define EXIT_TIME     124
+#define EXIT_CANNOT   126
+#define EXIT_MISSING  127
+#define RANKS_MAX     4096
+#define SECONDS_MAX   31536000 /* a year */
+#define GRACE_MS      5000
+#define CLOSE_SECONDS 30
+
+struct options {
+    size_t ranks, cores;
+    int64_t seconds; /* 0: no limit */
+    bool label, no_kill;
+    char **argv;
+};
+
+struct run {
+    struct options options;
+    struct dt_cleanup cleanup;
+    struct dt_map *map;
+    struct dt_pmix *pmix;
+    struct dt_ranks ranks;
+    struct dt_labels labels;
+    struct pollfd *polls;
+    int signals; /* a signalfd */
+    int code;    /* the exit code so far */
+    int64_t deadline, term_at, kill_at;
+    bool stopping;  /* the ranks are being ended */
+    bool by_signal; /* by a signal to this process */
+};
+
+static void complain(const char *text)
+{
+    fprintf(stderr, "dt-run: %s\n", text);
+}
+
+/* --- options ------------------------------------------------------------- */
+
+static const char usage_text[] =
+    "usage: dt-run [-n RANKS] [-l] [-t SECONDS] [--no-kill] [--] PROGRAM "
+    "[ARGS]\n"
+    "  -n, --ranks RANKS      how many to start (default: one per core)\n"
+    "  -l, --label            write the rank in front of each line of output\n"
+    "  -t, --timeout SECONDS  end the job when it takes longer\n"
+    "      --no-kill          let the others go on when a rank fails\n"
+    "  -h, --help             print this\n"
+    "  -V, --version          print the version\n";
+
+static size_t count_cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set))
+        return 1;
+    return (size_t)CPU_COUNT(&set);
+}
+
+/* Returns -1 to go on, or the exit code. */
+static int parse(struct options *options, int argc, char **argv)
+{
+    const struct option longs[] = {{"ranks", required_argument, NULL, 'n'},
+                                   {"label", no_argument, NULL, 'l'},
+                                   {"timeout", required_argument, NULL, 't'},
+                                   {"no-kill", no_argument, NULL, 'k'},
+                                   {"help", no_argument, NULL, 'h'},
+                                   {"version", no_argument, NULL, 'V'},
+                                   {0}};
+    int64_t ranks;
+    struct dt_error err;
+    *options = (struct options){.cores = count_cores()};
+    options->ranks = options->cores;
+    for (int opt;
+         (opt = getopt_long(argc, argv, "+n:lt:hV", longs, NULL)) != -1;) {
+        switch (opt) {
+        case 'n':
+            if (dt_number_read("-n ", optarg, 1, RANKS_MAX, &ranks, &err) !=
+                DT_SUCCESS)
+                goto bad_number;
+            options->ranks = (size_t)ranks;
+            break;
+        case 't':
+            if (dt_number_read("-t ", optarg, 1, SECONDS_MAX, &options->seconds,
+                               &err) != DT_SUCCESS)
+                goto bad_number;
+            break;
+        case 'l':
+            options->label = true;
+            break;
+        case 'k':
+            options->no_kill = true;
+            break;
+        case 'h':
+            fputs(usage_text, stdout);
+            return 0;
+        case 'V':
+            puts("dt-run (slurm-dt) " PACKAGE_VERSION);
+            return 0;
+        default:
+            fputs(usage_text, stderr);
+            return DT_EXIT_USAGE;
+        }
+    }
+    options->argv = argv + optind;
+    if (*options->argv)
+        return -1;
+    complain("no program to run");
+    fputs(usage_text, stderr);
+    return DT_EXIT_USAGE;
+
+bad_number:
+    complain(err.text);
+    return DT_EXIT_USAGE;
+}
+
+/* --- ending the ranks ---------------------------------------------------- */
+
+/* End the ranks: by sig unless they have it already, later by SIGKILL. */
+static void stop(struct run *run, int sig, bool send)
+{
+    int64_t now = dt_pmix_now();
+    if (send)
+        dt_ranks_signal(&run->ranks, sig);
+    run->stopping = true;
+    if (sig == SIGINT) {
+        run->term_at = now + GRACE_MS;
+        run->kill_at = now + 2 * GRACE_MS;
+    } else {
+        run->term_at = DT_NEVER;
+        run->kill_at = now + GRACE_MS;
+    }
+}
+
+static void check_time(struct run *run)
+{
+    int64_t now = dt_pmix_now();
+    if (now >= run->deadline) {
+        fprintf(stderr, "dt-run: not done after %lld s, ending all ranks\n",
+                (long long)run->options.seconds);
+        run->deadline = DT_NEVER;
+        run->code = EXIT_TIME;
+        stop(run, SIGTERM, true);
+        run->by_signal = false;
+    }
+    if (now >= run->term_at) {
+        dt_ranks_signal(&run->ranks, SIGTERM);
+        run->term_at = DT_NEVER;
+    }
+    if (now >= run->kill_at) {
+        dt_ranks_signal(&run->ranks, SIGKILL);
+        run->kill_at = DT_NEVER;
+    }
+}
+
+static void note_end(struct run *run, size_t rank, int code)
+{
+    dt_pmix_ended(run->pmix, rank, code);
+    /* the code of a rank that we killed says nothing about the job, unless the
+     * user ended it */
+    if (!code || (run->stopping && !run->by_signal))
+        return;
+    if (code > run->code)
+        run->code = code;
+    if (run->by_signal)
+        return;
+    if (code > 128)
+        fprintf(stderr, "dt-run: rank %zu: killed by signal %d (%s)\n", rank,
+                code - 128, strsignal(code - 128));
+    else
+        fprintf(stderr, "dt-run: rank %zu: exit code %d\n", rank, code);
+    if (!run->options.no_kill)
+        stop(run, SIGTERM, true);
+}
+
+static void on_abort(void *arg, size_t rank, int code, const char *text)
+{
+    struct run *run = arg;
+    fprintf(stderr, "dt-run: rank %zu aborted the job with code %d%s%s\n", rank,
+            code, *text ? ": " : "", text);
+    if (run->stopping)
+        return;
+    run->code = code >= 1 && code <= 255 ? code : 1;
+    stop(run, SIGTERM, true);
+}
+
+static void on_signal(struct run *run, const struct signalfd_siginfo *info)
+{
+    int sig = (int)info->ssi_signo;
+    if (sig == SIGCHLD)
+        return;
+    if (sig == SIGUSR1 || sig == SIGUSR2) {
+        dt_ranks_signal(&run->ranks, sig);
+        return;
+    }
+    if (run->stopping) {
+        dt_ranks_signal(&run->ranks, SIGKILL);
+        return;
+    }
+    run->by_signal = true;
+    /* the terminal sends it to the ranks as well */
+    stop(run, sig == SIGINT ? SIGINT : SIGTERM,
+         sig != SIGINT || info->ssi_code != SI_KERNEL);
+}
+
+/* --- running ------------------------------------------------------------- */
+
+static dt_result_t start_rank(struct run *run, size_t rank,
+                              struct dt_error *err)
+{
+    struct dt_rank_start start = {run->options.argv, NULL, -1, -1};
+    int fds[2] = {-1, -1};
+    dt_result_t rc = dt_environ_copy(&start.env, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_pmix_environ(run->pmix, rank, &start.env, err);
+    if (rc == DT_SUCCESS && run->options.label)
+        rc = dt_labels_add(&run->labels, rank, fds, err);
+    start.out = fds[0];
+    start.err = fds[1];
+    if (rc == DT_SUCCESS)
+        rc = dt_ranks_start(&run->ranks, rank, &start, err);
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    dt_environ_free(start.env);
+    return rc;
+}
+
+static void start_all(struct run *run)
+{
+    struct dt_error err;
+    dt_result_t rc = DT_SUCCESS;
+    for (size_t r = 0; r < run->options.ranks && rc == DT_SUCCESS; r++)
+        rc = start_rank(run, r, &err);
+    if (rc == DT_SUCCESS)
+        return;
+    complain(err.text);
+    run->code = rc == DT_ERR_NOT_FOUND ? EXIT_MISSING
+                : rc == DT_ERR_IO      ? EXIT_CANNOT
+                                       : EXIT_OWN;
+    run->stopping = true;
+    dt_ranks_signal(&run->ranks, SIGKILL);
+}
+
+/* How long to sleep, in ms. */
+static int sleep_time(const struct run *run)
+{
+    const int64_t ends[] = {run->deadline, run->term_at, run->kill_at};
+    int64_t now = dt_pmix_now(), left = dt_pmix_sleep(run->pmix);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
+        if (ends[i] - now < left)
+            left = ends[i] - now;
+    return left < 0 ? 0 : (int)left;
+}
+
+static void progress(struct run *run)
+{
+    struct dt_error err;
+    struct signalfd_siginfo info;
+    size_t rank;
+    int code;
+    run->polls[0] = (struct pollfd){run->signals, POLLIN, 0};
+    run->polls[1] = (struct pollfd){dt_pmix_fd(run->pmix), POLLIN, 0};
+    dt_labels_poll(&run->labels, run->polls + 2);
+    poll(run->polls, 2 + run->labels.count, sleep_time(run));
+    while (read(run->signals, &info, sizeof(info)) == sizeof(info))
+        on_signal(run, &info);
+    if (dt_pmix_dispatch(run->pmix, &err) != DT_SUCCESS && !run->stopping) {
+        complain(err.text);
+        run->code = EXIT_OWN;
+        stop(run, SIGKILL, true);
+    }
+    dt_labels_print(&run->labels);
+    while (dt_ranks_reap(&run->ranks, &rank, &code))
+        note_end(run, rank, code);
+    check_time(run);
+}
+
+/* --- setting up ---------------------------------------------------------- */
+
+static dt_result_t watch_signals(struct run *run, sigset_t *before,
+                                 struct dt_error *err)
+{
+    const int all[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        sigaddset(&set, all[i]);
+    sigprocmask(SIG_BLOCK, &set, before);
+    run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (run->signals < 0)
+        return dt_error_set(err, DT_ERR_SYSTEM, "signalfd: %s",
+                            strerror(errno));
+    return DT_SUCCESS;
+}
+
+/* A process that does not know the name cannot connect: 128 random bits. */
+static dt_result_t make_name(char *name, size_t size, struct dt_error *err)
+{
+    unsigned char random[16];
+    if (getrandom(random, sizeof(random), 0) != sizeof(random))
+        return dt_error_set(err, DT_ERR_SYSTEM, "getrandom: %s",
+                            strerror(errno));
+    int len = snprintf(name, size, "dt-run.%ld.", (long)getpid());
+    for (size_t i = 0; i < sizeof(random); i++)
+        len += snprintf(name + len, size - (size_t)len, "%02x", random[i]);
+    return DT_SUCCESS;
+}
+
+/* All ranks are on this node. */
+static dt_result_t make_map(struct run *run, struct dt_error *err)
+{
+    size_t count = run->options.ranks;
+    struct dt_map_entry *node = calloc(1, sizeof(*node));
+    uint32_t *ranks = calloc(count, sizeof(*ranks));
+    dt_result_t rc = DT_ERR_NO_MEMORY;
+    if (!node || !ranks) {
+        dt_error_set(err, rc, "no memory to start");
+        goto free_node;
+    }
+    for (size_t r = 0; r < count; r++)
+        ranks[r] = (uint32_t)r;
+    node->ranks = ranks;
+    node->nranks = count;
+    gethostname(node->name, sizeof(node->name) - 1);
+    rc = dt_map_create(&run->map, node, 1, count, err);
+    if (rc == DT_SUCCESS)
+        return DT_SUCCESS;
+free_node:
+    free(ranks);
+    free(node);
+    return rc;
+}
+
+static dt_result_t open_server(struct run *run, const char *name,
+                               struct dt_error *err)
+{
+    char jobid[32], *command = NULL;
+    size_t len;
+    dt_result_t rc = make_map(run, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    FILE *out = open_memstream(&command, &len);
+    for (char **arg = run->options.argv; out && *arg; arg++)
+        fprintf(out, "%s%s", arg == run->options.argv ? "" : " ", *arg);
+    if (!out || fclose(out)) {
+        free(command);
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory to start");
+    }
+    snprintf(jobid, sizeof(jobid), "dt-run.%ld", (long)getpid());
+    static char *const proxy_client[] = {(char *)"/proc/self/exe",
+                                         (char *)PROXY_CLIENT, NULL};
+    const struct dt_pmix_config config = {
+        .nspace = name,
+        .jobid = jobid,
+        .directory = run->cleanup.directory,
+        .command = command,
+        .map = run->map,
+        .oversubscribed = run->options.ranks > run->options.cores,
+        .launcher = {.arg = run, .abort = on_abort},
+        .proxy_client = proxy_client,
+    };
+    rc = dt_pmix_open(&run->pmix, &config, err);
+    free(command);
+    return rc;
+}
+
+static dt_result_t set_up(struct run *run, struct dt_error *err)
+{
+    const struct options *options = &run->options;
+    char name[128], mark[160];
+    sigset_t before;
+    run->term_at = run->kill_at = run->deadline = DT_NEVER;
+    dt_result_t rc = make_name(name, sizeof(name), err);
+    if (rc == DT_SUCCESS)
+        rc = watch_signals(run, &before, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_ranks_open(&run->ranks, options->ranks, &before, err);
+    if (rc == DT_SUCCESS && options->label)
+        rc = dt_labels_open(&run->labels, options->ranks, err);
+    run->polls = calloc(2 + 2 * options->ranks, sizeof(*run->polls));
+    if (rc == DT_SUCCESS && !run->polls)
+        rc = dt_error_set(err, DT_ERR_NO_MEMORY, "no memory to start");
+    if (rc != DT_SUCCESS)
+        return rc;
+    snprintf(mark, sizeof(mark), "PMIX_NAMESPACE=%s", name);
+    rc = dt_cleanup_open(&run->cleanup, mark, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    rc = open_server(run, name, err);
+    if (rc != DT_SUCCESS)
+        dt_cleanup_close(&run->cleanup);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct run run = {.signals = -1};
+    struct dt_error err;
+    if (argc == 2 && !strcmp(argv[1], PROXY_CLIENT))
+        dt_pmix_proxy_client_run();
+    int code = parse(&run.options, argc, argv);
+    if (code >= 0)
+        return code;
+    if (set_up(&run, &err) != DT_SUCCESS) {
+        complain(err.text);
+        run.code = EXIT_OWN;
+        goto free_rest;
+    }
+    if (run.options.seconds)
+        run.deadline = dt_pmix_now() + run.options.seconds * 1000;
+    start_all(&run);
+    while (run.ranks.running)
+        progress(&run);
+    dt_labels_close(&run.labels);
+    /* PMIx's last call may block for ever, see watchdog.h; the clean-up process
+     * works without us */
+    alarm(CLOSE_SECONDS);
+    dt_pmix_close(run.pmix);
+    alarm(0);
+    dt_cleanup_close(&run.cleanup);
+free_rest:
+    if (run.signals >= 0)
+        close(run.signals);
+    free(run.polls);
+    dt_labels_close(&run.labels);
+    dt_ranks_close(&run.ranks);
+    dt_map_destroy(run.map);
+    return run.code;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* daemon.c - the plugin's end of the socket to dt-pmixd. */
+#include "server/daemon.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/step.h"
+
+enum { FORK_MS = 5000, END_MS = 3000, CLEAN_MS = 2000, DEAF_MS = 1000 };
+
+dt_result_t dt_daemon_name(struct dt_daemon *daemon, uint32_t job,
+                           uint32_t step, struct dt_error *err)
+{
+    uint64_t chance;
+    if (getrandom(&chance, sizeof(chance), GRND_NONBLOCK) != sizeof(chance))
+        return dt_error_set(err, DT_ERR_SYSTEM, "getrandom: %s",
+                            strerror(errno));
+    snprintf(daemon->directory, sizeof(daemon->directory),
+             DT_STEP_DIRECTORY "%u.%u-%016llx", (unsigned)job, (unsigned)step,
+             (unsigned long long)chance);
+    return DT_SUCCESS;
+}
+
+/* ---- packets ---- */
+
+enum packet { NOTHING, READY, FAILED, SAY, BYE, GONE };
+
+static const struct {
+    const char *word;
+    enum packet packet;
+} words[] = {
+    {"ready\n", READY}, {"failed ", FAILED}, {"say ", SAY}, {"bye", BYE}};
+
+/* There is room for the sender's name, and none for descriptors of the
+ * user's. */
+static ssize_t receive(struct dt_daemon *daemon, char *room)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    struct iovec part = {room, DT_STEP_PACKET};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    struct ucred sender;
+    ssize_t n = recvmsg(daemon->fd, &message, MSG_DONTWAIT | MSG_TRUNC);
+    const struct cmsghdr *header = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (header && header->cmsg_level == SOL_SOCKET &&
+        header->cmsg_type == SCM_CREDENTIALS &&
+        header->cmsg_len == CMSG_LEN(sizeof(sender))) {
+        memcpy(&sender, CMSG_DATA(header), sizeof(sender));
+        daemon->pid = sender.pid;
+    }
+    return n;
+}
+
+/* What has come; *text is what follows its word. Anything that is not in the
+ * contract is as if the daemon were gone. */
+static enum packet take(struct dt_daemon *daemon, char *room, const char **text)
+{
+    ssize_t n = receive(daemon, room);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return NOTHING;
+    if (n <= 0 || n >= DT_STEP_PACKET)
+        return GONE;
+    room[n] = '\0';
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t length = strlen(words[i].word);
+        if (!strncmp(room, words[i].word, length)) {
+            *text = room + length;
+            return words[i].packet;
+        }
+    }
+    return GONE;
+}
+
+static enum packet await(struct dt_daemon *daemon, long long end, char *room,
+                         const char **text)
+{
+    for (;;) {
+        struct pollfd poll_fd = {daemon->fd, POLLIN, 0};
+        int left = dt_helper_ms_left(end);
+        int ready = poll(&poll_fd, 1, left);
+        enum packet packet = ready > 0 ? take(daemon, room, text) : NOTHING;
+        if (packet != NOTHING || (ready == 0 && left == 0) ||
+            (ready < 0 && errno != EINTR))
+            return packet;
+    }
+}
+
+/* If it is gone, its end has told the user more than we could. */
+static void tell(struct dt_daemon *daemon, const char *what, uint32_t rank,
+                 int number)
+{
+    char text[64];
+    int length =
+        snprintf(text, sizeof(text), "%s %u %d", what, (unsigned)rank, number);
+    const int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    if (!daemon->fd || daemon->deaf ||
+        send(daemon->fd, text, (size_t)length, flags) >= 0)
+        return;
+    struct pollfd room = {daemon->fd, POLLOUT, 0};
+    daemon->deaf = errno != EAGAIN || poll(&room, 1, DEAF_MS) != 1 ||
+                   send(daemon->fd, text, (size_t)length, flags) < 0;
+}
+
+/* ---- starting ---- */
+
+/* The daemon is nobody's child; make it ours. Then it is one of the processes
+ * of the step wherever Slurm knows these by their parents: killed with it, and
+ * stopped with it, or a suspended job's ranks would look as if they hung. */
+static bool start_to_adopt(void)
+{
+    int already = 0;
+    return prctl(PR_GET_CHILD_SUBREAPER, &already, 0, 0, 0) == 0 && !already &&
+           prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
+}
+
+static dt_result_t spawn(const struct dt_daemon *daemon, int theirs,
+                         struct dt_error *err)
+{
+    char *const argv[] = {(char *)daemon->program, NULL};
+    const struct dt_helper helper = {
+        .argv = argv, .fd = {theirs, -1, -1}, .user = daemon->user};
+    pid_t pid;
+    int status;
+    bool adopting = start_to_adopt();
+    dt_result_t rc = dt_helper_start(&helper, &pid, err);
+    bool ended = rc == DT_SUCCESS && dt_helper_await(pid, FORK_MS, &status);
+    if (adopting) /* the processes of the user keep their ways */
+        prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+    if (rc != DT_SUCCESS)
+        return rc;
+    if (!ended) {
+        dt_helper_kill(pid);
+        return dt_error_set(err, DT_ERR_TIMED_OUT,
+                            "%s did not start within %d s", daemon->program,
+                            FORK_MS / 1000);
+    }
+    if (status != -1 && (!WIFEXITED(status) || WEXITSTATUS(status)))
+        return dt_error_set(err, DT_ERR_SYSTEM, "%s cannot be run",
+                            daemon->program);
+    return DT_SUCCESS;
+}
+
+static dt_result_t await_ready(struct dt_daemon *daemon, int limit_ms,
+                               char *room, struct dt_error *err)
+{
+    const char *text = "";
+    switch (await(daemon, dt_helper_end(limit_ms), room, &text)) {
+    case READY:
+        daemon->env = strdup(text);
+        return daemon->env ? DT_SUCCESS
+                           : dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
+    case FAILED:
+        return dt_error_set(err, DT_ERR_BOOTSTRAP, "%.*s",
+                            (int)strcspn(text, "\n"), text);
+    case NOTHING:
+        return dt_error_set(err, DT_ERR_TIMED_OUT,
+                            "%s was not ready after %d s", daemon->program,
+                            limit_ms / 1000);
+    default:
+        return dt_error_set(err, DT_ERR_SYSTEM, "%s ended without a word",
+                            daemon->program);
+    }
+}
+
+static dt_result_t start(struct dt_daemon *daemon, const char *config,
+                         int limit_ms, char *room, struct dt_error *err)
+{
+    const int yes = 1;
+    int ends[2] = {-1, -1};
+    dt_result_t rc = DT_ERR_SYSTEM;
+    if (!dt_helper_socket(ends) ||
+        setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0)
+        dt_error_set(err, rc, "no socket: %s", strerror(errno));
+    else if (send(ends[0], config, strlen(config),
+                  MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        dt_error_set(err, rc, "no room for what %s is to be told: %s",
+                     daemon->program, strerror(errno));
+    else /* which finds its configuration there, and need not wait */
+        rc = spawn(daemon, ends[1], err);
+    if (ends[1] >= 0)
+        close(ends[1]);
+    if (rc != DT_SUCCESS) {
+        if (ends[0] >= 0)
+            close(ends[0]);
+        return rc;
+    }
+    daemon->fd = ends[0];
+    return await_ready(daemon, limit_ms, room, err);
+}
+
+dt_result_t dt_daemon_start(struct dt_daemon *daemon, const char *config,
+                            int limit_ms, struct dt_error *err)
+{
+    char *room = malloc(DT_STEP_PACKET);
+    if (!room)
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
+    dt_result_t rc = start(daemon, config, limit_ms, room, err);
+    free(room);
+    if (rc != DT_SUCCESS)
+        dt_daemon_end(daemon, NULL);
+    return rc;
+}
+
+/* ---- at work ---- */
+
+void dt_daemon_notify_started(struct dt_daemon *daemon, uint32_t rank, int pid)
+{
+    tell(daemon, "started", rank, pid);
+}
+
+bool dt_daemon_notify_ended(struct dt_daemon *daemon, uint32_t rank, int status)
+{
+    if (!daemon->fd || daemon->ended == rank + 1)
+        return false;
+    daemon->ended = rank + 1;
+    tell(daemon, "ended", rank,
+         WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+    return --daemon->running == 0;
+}
+
+void dt_daemon_receive(struct dt_daemon *daemon, dt_daemon_print_t *say)
+{
+    const char *text;
+    enum packet packet = SAY;
+    char *room = daemon->fd ? malloc(DT_STEP_PACKET) : NULL;
+    while (room && packet == SAY) {
+        packet = take(daemon, room, &text);
+        if (packet == SAY)
+            say(text);
+    }
+    daemon->bye = daemon->bye || packet == BYE;
+    free(room);
+}
+
+bool dt_daemon_variable(const char **at, char *room, size_t size,
+                        const char **value)
+{
+    while (*at && **at) {
+        const char *line = *at;
+        size_t length = strcspn(line, "\n");
+        *at = line + length + (line[length] == '\n');
+        char *equals = memchr(line, '=', length);
+        if (!equals || length >= size)
+            continue;
+        memcpy(room, line, length);
+        room[length] = '\0';
+        room[equals - line] = '\0';
+        *value = room + (equals - line) + 1;
+        return true;
+    }
+    return false;
+}
+
+/* ---- the end ---- */
+
+/* Where Slurm kills the step by its cgroup, the daemon may be in that of the
+ * job only, and would be left for ever. If it is no child of ours any more, its
+ * number may be another's by now. */
+static void insist(const struct dt_daemon *daemon)
+{
+    siginfo_t info;
+    if (daemon->pid > 0 && waitid(P_PID, (id_t)daemon->pid, &info,
+                                  WEXITED | WNOHANG | WNOWAIT) == 0)
+        dt_helper_kill(daemon->pid);
+}
+
+/* After a daemon that was killed before it could tidy up. */
+static void clean(const struct dt_daemon *daemon)
+{
+    char *const argv[] = {(char *)daemon->program, (char *)"--clean",
+                          (char *)daemon->directory, NULL};
+    const struct dt_helper helper = {
+        .argv = argv, .fd = {-1, -1, -1}, .user = daemon->user};
+    pid_t pid;
+    int status;
+    if (dt_helper_start(&helper, &pid, NULL) == DT_SUCCESS &&
+        !dt_helper_await(pid, CLEAN_MS, &status))
+        dt_helper_kill(pid);
+}
+
+void dt_daemon_end(struct dt_daemon *daemon, dt_daemon_print_t *say)
+{
+    const char *text;
+    enum packet packet = SAY;
+    char *room = malloc(DT_STEP_PACKET);
+    if (!daemon->fd) {
+        free(room);
+        return;
+    }
+    shutdown(daemon->fd, SHUT_WR);
+    long long end = dt_helper_end(END_MS);
+    while (room && !daemon->bye &&
+           (packet == SAY || packet == READY || packet == FAILED)) {
+        packet = await(daemon, end, room, &text);
+        if (packet == SAY && say)
+            say(text);
+    }
+    if (packet != BYE && !daemon->bye) {
+        insist(daemon);
+        clean(daemon);
+    }
+    free(room);
+    free(daemon->env);
+    close(daemon->fd);
+    daemon->env = NULL;
+    daemon->fd = 0;
+}
