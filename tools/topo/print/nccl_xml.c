@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* xml.c - the machine as a topology file for NCCL.
+/* nccl_xml.c - the machine as a topology file for NCCL.
  *
  * NCCL adds what it can see to what the file says, and never changes that. So
  * the speeds of devices, their names and ports are left to it; a switch in the
@@ -9,7 +9,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "topo.h"
+#include "outline.h"
+#include "print.h"
 
 #define CLASS_NVSWITCH   "0x068000"
 #define CLASS_NVIDIA     "0x030200"

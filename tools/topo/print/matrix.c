@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo.h"
+#include "print.h"
 
 enum { LABEL = 16, SHORT = 8 };
 

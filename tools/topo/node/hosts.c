@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo.h"
+#include "node.h"
 
 enum { DIGITS = 9 };
 

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "topo.h"
+#include "outline.h"
+#include "print.h"
 
 enum { PREFIX = 512 };
 

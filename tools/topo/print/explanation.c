@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* explain.c - why a placement is as it is: what each task got, and what the
+/* explanation.c - why a placement is as it is: what each task got, and what the
  * alternatives would have cost. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo.h"
+#include "print.h"
 
 enum {
     SHOWN = 3,         /* alternatives for a task */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* pci.c - a tree of PCI bridges, boiled down. */
-#include "topo/sources/pci.h"
+/* pci_tree.c - a tree of PCI bridges, boiled down. */
+#include "topo/sources/pci_tree.h"
 
 #include <stdlib.h>
 #include <string.h>

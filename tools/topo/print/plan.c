@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* table.c - a placement as a table, and its notes as sentences. */
+/* plan.c - a placement as a table, and its notes as sentences. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo.h"
+#include "print.h"
 
 enum { COLUMNS = 6, CELL = 256 };
 

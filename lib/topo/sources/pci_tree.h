@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* pci.h - a tree of PCI bridges as hwloc and NCCL record it, boiled down to
- * path classes and the switches worth drawing. Pure. */
-#ifndef DT_TOPO_PCI_H
-#define DT_TOPO_PCI_H
+/* pci_tree.h - a tree of PCI bridges as hwloc and NCCL record it, boiled down
+ * to path classes and the switches worth drawing. Pure. */
+#ifndef DT_TOPO_PCI_TREE_H
+#define DT_TOPO_PCI_TREE_H
 
 #include "topo/model/model.h"
 

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "topo.h"
+#include "node.h"
 
 extern char **environ;
 

@@ -4,7 +4,7 @@
  * devices. */
 #include <string.h>
 
-#include "topo.h"
+#include "outline.h"
 
 /* Which item stands for a package, a NUMA node, a switch; -1 none. */
 struct places {

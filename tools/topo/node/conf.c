@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "topo.h"
+#include "node.h"
 
 enum { MAX_CONF = 1 << 20, LINE = 8192 };
 

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "topo.h"
+#include "node.h"
 
 /* A child that nothing can end stays behind; it must hold nothing of ours that
  * somebody waits for. */
@@ -163,4 +163,11 @@ dt_result_t probe(FILE *notes, dt_topo_t **topo, bool *whole,
          "NVLinks are not known",
          first.text);
     return DT_SUCCESS;
+}
+
+dt_result_t load_fd(int fd, dt_topo_t **topo, struct dt_error *err)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return dt_topo_load(path, topo, err);
 }

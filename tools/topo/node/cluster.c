@@ -6,7 +6,33 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "topo.h"
+#include "../print/print.h"
+#include "node.h"
+
+/* ---- frames ---- */
+
+/* srun mixes the lines of nodes, and cuts those that are long. */
+enum { PIECE = 400 };
+
+void frame_print(FILE *out, const char *node, char mark, const char *text)
+{
+    while (*text) {
+        size_t len = strcspn(text, "\n");
+        bool part = len > PIECE;
+        if (part)
+            len = PIECE;
+        fprintf(out, FRAME_START "%s%c%.*s\n", node,
+                part && mark == FRAME_TEXT ? FRAME_PART : mark, (int)len, text);
+        text += len;
+        if (!part && *text)
+            text++;
+    }
+}
+
+void frame_end(FILE *out, const char *node)
+{
+    fprintf(out, FRAME_START "%s%c\n", node, FRAME_END);
+}
 
 enum { MAX_ANSWER = 16 << 20, SINFO_SECONDS = 10 };
 

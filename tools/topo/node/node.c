@@ -8,7 +8,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "topo.h"
+#include "../print/print.h"
+#include "node.h"
 
 #define DEVICES "/sys/bus/pci/devices"
 

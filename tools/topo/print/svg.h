@@ -6,6 +6,8 @@
 
 #include "layout.h"
 
+/* ---- svg_shapes.c ---- */
+
 /* Text of a font size, cut to a width in pixels. */
 void svg_text(FILE *out, const char *class, int x, int y, int size, int width,
               const char *text);

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "topo.h"
+#include "node.h"
 
 #define DEVICES "/sys/bus/pci/devices"
 #define SYSTEM  "/run/slurm-dt"

@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "topo.h"
+#include "print.h"
 
 /* jansson's setters take NULL for what could not be made and say so in their
  * result: built is false once anything failed */

@@ -1,32 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* words.c - text for people. */
+/* phrases.c - short texts for people. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo.h"
-
-dt_result_t fail(struct dt_error *err, dt_result_t code, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(err->text, sizeof(err->text), fmt, args);
-    va_end(args);
-    return code;
-}
-
-void note(FILE *notes, const char *fmt, ...)
-{
-    char text[2048];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    for (char *at = text; *at; at++) /* it may quote a file that is not ours */
-        if ((unsigned char)*at < ' ' || *at == '\177')
-            *at = '?';
-    fprintf(notes, "dt-topo: %s\n", text);
-}
+#include "print.h"
 
 char *count_text(char text[64], size_t n, const char *noun)
 {
@@ -45,54 +23,6 @@ char *memory_text(char text[32], uint64_t bytes)
     else if (bytes)
         snprintf(text, 32, "%llu MiB", (unsigned long long)mib);
     return text;
-}
-
-void xml_text(FILE *out, const char *text)
-{
-    for (; *text; text++)
-        switch (*text) {
-        case '&':
-            fputs("&amp;", out);
-            break;
-        case '<':
-            fputs("&lt;", out);
-            break;
-        case '>':
-            fputs("&gt;", out);
-            break;
-        case '"':
-            fputs("&quot;", out);
-            break;
-        default:
-            fputc(*text, out);
-        }
-}
-
-static void printable(char *text)
-{
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
-}
-
-void make_printable(dt_topo_t *topo)
-{
-    printable(topo->source);
-    printable(topo->nccl_file);
-    for (uint32_t i = 0; i < topo->nswitches; i++)
-        printable(topo->switches[i].name);
-    for (uint32_t i = 0; i < topo->ngpus; i++) {
-        printable(topo->gpu[i].bus);
-        printable(topo->gpu[i].name);
-        printable(topo->gpu[i].uuid);
-        printable(topo->gpu[i].file);
-    }
-    for (uint32_t i = 0; i < topo->nnics; i++) {
-        printable(topo->nic[i].name);
-        printable(topo->nic[i].names);
-        printable(topo->nic[i].net);
-        printable(topo->nic[i].bus);
-    }
 }
 
 const char *nic_type_text(dt_nic_type_t type)

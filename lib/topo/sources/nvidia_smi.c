@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* matrix.c - a topology from the text of nvidia-smi topo -m, with whatever is
- * around it. Cells are told apart by blanks, since people paste tabs as spaces;
- * so a row whose last columns are empty is read by what the others look
+/* nvidia_smi.c - a topology from the text of nvidia-smi topo -m, with whatever
+ * is around it. Cells are told apart by blanks, since people paste tabs as
+ * spaces; so a row whose last columns are empty is read by what the others look
  * like. */
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "print.h"
 #include "svg.h"
 
 enum {

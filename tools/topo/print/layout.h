@@ -4,7 +4,7 @@
 #ifndef DT_TOOLS_LAYOUT_H
 #define DT_TOOLS_LAYOUT_H
 
-#include "topo.h"
+#include "outline.h"
 
 enum {
     MARGIN = 20,
