@@ -46,9 +46,6 @@
 #define DT_ENV_HEARTBEAT_DEFAULT 30
 #define DT_ENV_HEARTBEAT_MAX     3600
 
-/* test launcher -> library; see boot/fork.c */
-#define DT_ENV_FORK "DT_FORK"
-
 /* user -> library */
 #define DT_ENV_TIMEOUT         "DT_TIMEOUT" /* seconds without any progress */
 #define DT_ENV_TIMEOUT_DEFAULT 600

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* ucx_mem.c - memory that the network may use without asking each time.
+/* memory.c - registered memory.
  *
- * Messages whose buffer lies wholly in such a range name it to UCX, which
- * otherwise would look it up, and pin it, by itself. UCX before 1.13 cannot be
- * told; its own cache finds the range. */
+ * For a message whose buffer lies in a registered range, UCX gets the handle of
+ * that range and need not look the buffer up, or pin it. UCX before 1.13 takes
+ * no handle; its registration cache finds the range. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "tl/ucx.h"
+#include "tl/ucx/ucx.h"
 
 struct dt_ucx_memory {
     char *start;
     size_t size;
     ucp_mem_h memh;
-    struct dt_ucx_key key; /* where messages are put */
+    struct dt_ucx_key key; /* for messages that are put into it */
     struct dt_ucx_memory *next;
 };
 
-/* Does one of the ranges share a byte with this one? */
+/* Does a registered range overlap this one? */
 static bool overlaps(const struct dt_ucx *ucx, const char *start, size_t size)
 {
     const struct dt_ucx_memory *m = ucx->memories;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* ucx.c - the transport between any ranks, over UCX's tagged messages. */
-#include "tl/ucx.h"
+#include "tl/ucx/ucx.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,48 +13,10 @@ static struct dt_ucx *ucx_of(struct dt_tl *tl)
 
 /* ---- failure ---- */
 
-void dt_ucx_doom(struct dt_ucx *ucx, size_t by, size_t missing, const char *fmt,
-                 ...)
-{
-    if (ucx->doomed)
-        return;
-    ucx->doomed = true;
-    ucx->by = by;
-    ucx->missing = missing;
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(ucx->err.text, sizeof(ucx->err.text), fmt, ap);
-    va_end(ap);
-}
-
-static void enlist(struct dt_ucx *ucx, struct dt_tl_req *req)
-{
-    req->prev = ucx->last;
-    req->next = NULL;
-    if (req->prev)
-        req->prev->next = req;
-    else
-        ucx->pending = req;
-    ucx->last = req;
-    ucx->peers[req->peer].pending++;
-}
-
-static void delist(struct dt_ucx *ucx, struct dt_tl_req *req)
-{
-    if (req->prev)
-        req->prev->next = req->next;
-    else
-        ucx->pending = req->next;
-    if (req->next)
-        req->next->prev = req->prev;
-    else
-        ucx->last = req->prev;
-    ucx->peers[req->peer].pending--;
-}
-
+/* A pending request fails; UCX may still have its part of it. */
 static void give_up(struct dt_ucx *ucx, struct dt_tl_req *req)
 {
-    delist(ucx, req);
+    dt_ucx_request_remove(ucx, req);
     req->status = DT_ERR_PROC_FAILED;
     if (req->handle && !dt_ucx_puts(ucx, req))
         ((struct dt_ucx_slot *)req->handle)->orphan = true;
@@ -73,15 +33,15 @@ static void fail(struct dt_ucx *ucx)
         else if (!req->send && !dt_ucx_puts(ucx, req))
             ucp_request_cancel(ucx->worker, req->handle);
     }
-    dt_ucx_cut(ucx);
-    /* what UCX still has, it has no connection any more to fill it from, and
-     * the worker is never progressed again */
+    dt_ucx_abort(ucx);
+    /* UCX does not touch the buffers of what is left: their connections are
+     * closed, or the worker is never progressed again */
     while (ucx->pending)
         give_up(ucx, ucx->pending);
 }
 
-/* Fail if there is a reason; true: this transport is at its end. */
-static bool judge(struct dt_ucx *ucx)
+/* Fail if there is a reason to; true: the transport has failed. */
+static bool fail_if_doomed(struct dt_ucx *ucx)
 {
     if (ucx->failed)
         return true;
@@ -95,41 +55,6 @@ static bool judge(struct dt_ucx *ucx)
 
 /* ---- messages ---- */
 
-void dt_ucx_lose(struct dt_ucx *ucx, const struct dt_tl_req *req,
-                 ucs_status_t status)
-{
-    /* unless we are at our end, UCX cancels only what a broken connection had
-     */
-    if (status == UCS_ERR_CANCELED)
-        dt_ucx_doom(ucx, ucx->rank, req->peer + 1, "rank %zu is gone",
-                    req->peer);
-    else if (status != UCS_OK)
-        dt_ucx_doom(ucx, ucx->rank, req->peer + 1, "rank %zu is gone: %s",
-                    req->peer, ucs_status_string(status));
-}
-
-void dt_ucx_complete(struct dt_ucx *ucx, struct dt_tl_req *req,
-                     ucs_status_t status)
-{
-    delist(ucx, req);
-    req->handle = NULL;
-    req->status = DT_SUCCESS;
-    if (status == UCS_OK && !ucx->failed)
-        return;
-    req->status = DT_ERR_PROC_FAILED;
-    dt_ucx_lose(ucx, req, status);
-}
-
-void dt_ucx_disagree(struct dt_ucx *ucx, const struct dt_tl_req *req)
-{
-    dt_ucx_doom(ucx, ucx->rank, 0,
-                "rank %zu %s a message of another length than the %zu bytes "
-                "rank %zu %s (tag %#llx): the ranks disagree about the "
-                "operation",
-                req->peer, req->send ? "expected" : "sent", req->len, ucx->rank,
-                req->send ? "sent" : "expected", (unsigned long long)req->tag);
-}
-
 static void received(struct dt_ucx *ucx, struct dt_tl_req *req,
                      ucs_status_t status, const ucp_tag_recv_info_t *info)
 {
@@ -139,12 +64,13 @@ static void received(struct dt_ucx *ucx, struct dt_tl_req *req,
             status = UCS_ERR_MESSAGE_TRUNCATED;
     }
     if (status == UCS_ERR_MESSAGE_TRUNCATED)
-        dt_ucx_disagree(ucx, req);
-    dt_ucx_complete(ucx, req, status);
+        dt_ucx_doom_by_length(ucx, req);
+    dt_ucx_request_complete(ucx, req, status);
 }
 
-/* Was the request abandoned? Leaves UCX's part of it as it found it. */
-static bool give_back(void *request)
+/* Free a request of UCX; true: the caller's request has failed already. The
+ * slot is reset, as UCX reuses it. */
+static bool free_request(void *request)
 {
     struct dt_ucx_slot *slot = request;
     bool orphan = slot->orphan;
@@ -156,8 +82,8 @@ static bool give_back(void *request)
 static void on_sent(void *request, ucs_status_t status, void *arg)
 {
     struct dt_tl_req *req = arg;
-    if (!give_back(request))
-        dt_ucx_complete(ucx_of(req->tl), req, status);
+    if (!free_request(request))
+        dt_ucx_request_complete(ucx_of(req->tl), req, status);
 }
 
 static void on_received(void *request, ucs_status_t status,
@@ -165,7 +91,7 @@ static void on_received(void *request, ucs_status_t status,
 {
     struct dt_tl_req *req = arg;
     ucp_tag_recv_info_t copy = *info; /* it lives in the request */
-    if (!give_back(request))
+    if (!free_request(request))
         received(ucx_of(req->tl), req, status, &copy);
 }
 
@@ -185,7 +111,7 @@ static bool prepare(struct dt_ucx *ucx, size_t rank, uint64_t tag, size_t len,
         req->status = DT_ERR_INVALID_ARG;
     if (req->status != DT_IN_PROGRESS)
         return false;
-    enlist(ucx, req);
+    dt_ucx_request_add(ucx, req);
     return true;
 }
 
@@ -198,7 +124,7 @@ static ucp_request_param_t describe(struct dt_ucx *ucx, struct dt_tl_req *req)
         param.cb.send = on_sent;
     else
         param.cb.recv = on_received;
-    if (req->memory != DT_TL_HOST) { /* UCX need not find out where it is */
+    if (req->memory != DT_TL_HOST) { /* UCX need not look it up */
         param.op_attr_mask |= UCP_OP_ATTR_FIELD_MEMORY_TYPE;
         param.memory_type = req->memory == DT_TL_GPU
                                 ? UCS_MEMORY_TYPE_CUDA
@@ -228,7 +154,7 @@ static void post_send(struct dt_ucx *ucx, struct dt_tl_req *req)
     if (UCS_PTR_IS_PTR(request))
         req->handle = request;
     else
-        dt_ucx_complete(ucx, req, UCS_PTR_STATUS(request));
+        dt_ucx_request_complete(ucx, req, UCS_PTR_STATUS(request));
 }
 
 static void post_recv(struct dt_ucx *ucx, struct dt_tl_req *req)
@@ -239,7 +165,8 @@ static void post_recv(struct dt_ucx *ucx, struct dt_tl_req *req)
     }
     ucp_request_param_t param = describe(ucx, req);
     ucp_tag_t wanted = req->tag | (uint64_t)req->peer << DT_TAG_BITS;
-    /* UCX 1.13 does not tell what it received at once */
+    /* UCX 1.13 does not return the tag and length of a message that it received
+     * at once */
     ucp_tag_recv_info_t info = {0};
     ucp_tag_probe_nb(ucx->worker, wanted, DT_UCX_MATCH, 0, &info);
     ucs_status_ptr_t request = ucp_tag_recv_nbx(ucx->worker, req->buf, req->len,
@@ -250,13 +177,13 @@ static void post_recv(struct dt_ucx *ucx, struct dt_tl_req *req)
         received(ucx, req, UCS_PTR_STATUS(request), &info);
 }
 
-void dt_ucx_release(struct dt_ucx_peer *peer)
+/* Start what has waited for peers that are ready now. */
+static void post_waiting(struct dt_ucx *ucx)
 {
-    struct dt_ucx *ucx = peer->ucx;
     struct dt_tl_req *next;
     for (struct dt_tl_req *req = ucx->pending; req; req = next) {
         next = req->next;
-        if (req->handle || &ucx->peers[req->peer] != peer)
+        if (req->handle || !ucx->peers[req->peer].ready)
             continue;
         if (req->send)
             post_send(ucx, req);
@@ -283,7 +210,7 @@ static void ucx_isend(struct dt_tl *tl, size_t rank, uint64_t tag,
     if (ucx->peers[rank].ready)
         post_send(ucx, req);
     else
-        dt_ucx_link(&ucx->peers[rank]);
+        dt_ucx_connect(&ucx->peers[rank]);
 }
 
 static void ucx_irecv(struct dt_tl *tl, size_t rank, uint64_t tag, void *buf,
@@ -294,8 +221,8 @@ static void ucx_irecv(struct dt_tl *tl, size_t rank, uint64_t tag, void *buf,
         return;
     req->buf = buf;
     struct dt_ucx_peer *peer = &ucx->peers[rank];
-    if (!dt_ucx_link(peer)) {
-        /* what a peer sent before it went still counts */
+    if (!dt_ucx_connect(peer)) {
+        /* what a peer sent before it died is still received */
         ucp_tag_recv_info_t info;
         if (!dt_ucx_puts(ucx, req) &&
             ucp_tag_probe_nb(ucx->worker, tag | (uint64_t)rank << DT_TAG_BITS,
@@ -313,16 +240,16 @@ static bool ucx_progress(struct dt_tl *tl)
         return false;
     bool moved = ucp_worker_progress(ucx->worker) != 0;
     dt_ucx_listen(ucx);
-    if (ucx->linking)
-        dt_ucx_tend(ucx);
-    judge(ucx);
+    if (ucx->connecting && dt_ucx_advance_connections(ucx))
+        post_waiting(ucx);
+    fail_if_doomed(ucx);
     return moved;
 }
 
 static dt_result_t ucx_check(struct dt_tl *tl, struct dt_error *err)
 {
     struct dt_ucx *ucx = ucx_of(tl);
-    if (!judge(ucx))
+    if (!fail_if_doomed(ucx))
         return DT_SUCCESS;
     return dt_error_set(err, DT_ERR_PROC_FAILED, "%s", ucx->err.text);
 }
@@ -336,7 +263,7 @@ static void ucx_revoke(struct dt_tl *tl)
 {
     struct dt_ucx *ucx = ucx_of(tl);
     dt_ucx_doom(ucx, ucx->rank, 0, "rank %zu has given up", ucx->rank);
-    judge(ucx);
+    fail_if_doomed(ucx);
 }
 
 /* ---- life ---- */
@@ -350,11 +277,11 @@ static void ucx_close(struct dt_tl *tl)
         ucx_revoke(tl);
     bool clean = !ucx->failed && !ucx->deaths;
     if (ucx->peers && !ucx->failed)
-        clean = dt_ucx_part(ucx) && clean;
+        clean = dt_ucx_shut_down(ucx) && clean;
     while (ucx->memories)
         dt_ucx_mem_deregister(tl, ucx->memories);
     /* UCX 1.13 aborts the process when it destroys a worker that is still
-     * connecting, as may be after a failure: leave that one to the exit */
+     * connecting, as may happen after a failure: leak that one */
     if (clean)
         dt_ucx_stop(ucx);
     dt_ucx_put_stop(ucx);
@@ -369,7 +296,7 @@ static dt_result_t ucx_open(const struct dt_tl_config *config,
 {
     if (config->size > DT_UCX_MAX_RANKS)
         return dt_error_set(err, DT_ERR_SYSTEM,
-                            "%zu ranks: the UCX transport knows %zu at most",
+                            "%zu ranks: the UCX transport supports %zu at most",
                             config->size, DT_UCX_MAX_RANKS);
     struct dt_ucx *ucx = calloc(1, sizeof(*ucx));
     if (!ucx)

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* ucx_put.c - long messages of the UCX transport where the network moves the
- * bytes by itself.
+/* put.c - long messages of the UCX transport over RDMA.
  *
- * Tagged messages of UCX 1.13, when long, wait for the receiver's processor.
- * Here the receiver says where its message belongs when it begins to wait, and
- * the sender puts it there:
+ * A long tagged message of UCX 1.13 makes progress only while the receiver is
+ * inside UCX. Here the receiver tells the sender the address of its buffer when
+ * it posts the receive, and the sender puts the data there:
  *
- *   sender    HEAD -->       instead of the message, in its order: how long
- *   receiver  TICKET -->     for such a tag: where to put it, and a number
- *   sender    the bytes
- *   sender    DONE -->       to that number, when all bytes have arrived
+ *   sender    HEAD -->       in place of the message: its length
+ *   receiver  TICKET -->     for such a tag: the address, and a number
+ *   sender    the data
+ *   sender    DONE -->       to that number, when all data have arrived
  *
- * HEAD and TICKET wait for nothing and may cross. Memory that cannot be pinned
- * gets a ticket without a key: then DONE is a message with the bytes. */
+ * HEAD and TICKET are sent at once and may cross. For memory that cannot be
+ * pinned, the ticket has no key: then DONE is a message with the data. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tl/ucx.h"
+#include "tl/ucx/ucx.h"
 
 struct ticket {
     uint64_t len, number;
@@ -32,12 +31,12 @@ struct dt_ucx_put {
     struct dt_tl_req *req;
     struct dt_ucx_put *next; /* of all there are */
     struct dt_ucx_put *idle; /* of those not in use */
-    /* when UCX has done all parts of a step, and none failed, what is next */
+    /* the next step, when UCX has done all parts of this one and none failed */
     void (*then)(struct dt_ucx_put *put);
     size_t parts;
     ucs_status_t status;
     void *waits[2]; /* the receives among the parts */
-    uint64_t head;  /* length of the message, says the sender */
+    uint64_t head;  /* length of the message, as in HEAD */
     struct ticket ticket;
     ucp_mem_h memh;  /* receiver: the buffer is pinned for this message */
     ucp_rkey_h rkey; /* sender */
@@ -54,17 +53,17 @@ static void end(struct dt_ucx_put *put)
         ucp_mem_unmap(ucx->context, put->memh);
     put->idle = ucx->idle;
     ucx->idle = put;
-    dt_ucx_complete(ucx, put->req, put->status);
+    dt_ucx_request_complete(ucx, put->req, put->status);
 }
 
-/* A part is over. If it failed, so does the transport, which cancels what is
+/* A part has ended. If it failed, so does the transport, which cancels what is
  * left of the others. */
 static void over(struct dt_ucx_put *put, ucs_status_t status)
 {
     if (put->status == UCS_OK)
         put->status = status;
     if (status != UCS_OK)
-        dt_ucx_lose(put->ucx, put->req, status);
+        dt_ucx_doom_by_status(put->ucx, put->req, status);
     if (--put->parts > 0)
         return;
     if (put->status == UCS_OK && !put->ucx->failed)
@@ -73,8 +72,8 @@ static void over(struct dt_ucx_put *put, ucs_status_t status)
         end(put);
 }
 
-/* A step is: start, parts, over. The start is a part itself, so that no other
- * is the last before all have begun. */
+/* A step is: start, parts, over. The start counts as a part, so that the step
+ * does not end before all its parts have begun. */
 static void start(struct dt_ucx_put *put, void (*then)(struct dt_ucx_put *))
 {
     put->parts = 1;
@@ -95,7 +94,7 @@ static ucp_request_param_t moving(struct dt_ucx_put *put)
                                  .user_data = put};
 }
 
-/* What UCX has said to a part: it is over already, or will be. */
+/* Count a part that UCX has begun; it may have ended already. */
 static void moved(struct dt_ucx_put *put, ucs_status_ptr_t request)
 {
     put->parts++;
@@ -108,8 +107,8 @@ static ucp_ep_h ep_of(const struct dt_ucx_put *put)
     return put->ucx->peers[put->req->peer].ep;
 }
 
-static void say(struct dt_ucx_put *put, uint64_t tag, const void *buf,
-                size_t len)
+static void send_part(struct dt_ucx_put *put, uint64_t tag, const void *buf,
+                      size_t len)
 {
     ucp_request_param_t param = moving(put);
     tag |= (uint64_t)put->ucx->rank << DT_TAG_BITS;
@@ -124,8 +123,8 @@ static void forget(struct dt_ucx_put *put, void *request)
     ucp_request_free(request);
 }
 
-static void on_heard(void *request, ucs_status_t status,
-                     const ucp_tag_recv_info_t *info, void *arg)
+static void on_received(void *request, ucs_status_t status,
+                        const ucp_tag_recv_info_t *info, void *arg)
 {
     struct dt_ucx_put *put = arg;
     (void)info;
@@ -133,12 +132,13 @@ static void on_heard(void *request, ucs_status_t status,
     over(put, status);
 }
 
-/* Wait for what the peer says with exactly this tag. */
-static void hear(struct dt_ucx_put *put, uint64_t tag, void *buf, size_t len)
+/* Receive a message of the peer with exactly this tag. */
+static void recv_part(struct dt_ucx_put *put, uint64_t tag, void *buf,
+                      size_t len)
 {
     ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                                                  UCP_OP_ATTR_FIELD_USER_DATA,
-                                 .cb.recv = on_heard,
+                                 .cb.recv = on_received,
                                  .user_data = put};
     tag |= (uint64_t)put->req->peer << DT_TAG_BITS;
     ucs_status_ptr_t request =
@@ -153,25 +153,25 @@ static void hear(struct dt_ucx_put *put, uint64_t tag, void *buf, size_t len)
 static void put_done(struct dt_ucx_put *put)
 {
     start(put, end);
-    say(put, put->ticket.number | DT_UCX_DONE, NULL, 0);
+    send_part(put, put->ticket.number | DT_UCX_DONE, NULL, 0);
     over(put, UCS_OK);
 }
 
-/* The ticket is here. The flush is over when the last byte is in the memory of
- * the receiver, the put when the buffer is free. */
+/* The ticket has arrived. The flush completes when all data are in the memory
+ * of the receiver, the put when the send buffer may be used again. */
 static void put_bytes(struct dt_ucx_put *put)
 {
     const struct ticket *ticket = &put->ticket;
     const struct dt_tl_req *req = put->req;
     if (ticket->len != req->len || ticket->key.len > sizeof(ticket->key.rkey)) {
         start(put, end);
-        dt_ucx_disagree(put->ucx, req);
+        dt_ucx_doom_by_length(put->ucx, req);
         over(put, UCS_ERR_MESSAGE_TRUNCATED);
         return;
     }
     if (!ticket->key.len) {
         start(put, end);
-        say(put, ticket->number | DT_UCX_DONE, req->buf, req->len);
+        send_part(put, ticket->number | DT_UCX_DONE, req->buf, req->len);
         over(put, UCS_OK);
         return;
     }
@@ -201,7 +201,7 @@ static void headed(struct dt_ucx_put *put, ucs_status_t status,
             status = UCS_ERR_MESSAGE_TRUNCATED;
     }
     if (status == UCS_ERR_MESSAGE_TRUNCATED)
-        dt_ucx_disagree(put->ucx, req);
+        dt_ucx_doom_by_length(put->ucx, req);
     over(put, status);
 }
 
@@ -213,8 +213,8 @@ static void on_headed(void *request, ucs_status_t status,
     headed(arg, status, &copy);
 }
 
-/* Wait for the head, where the message itself would be. */
-static void hear_head(struct dt_ucx_put *put)
+/* Receive HEAD, which has the tag of the message itself. */
+static void recv_head(struct dt_ucx_put *put)
 {
     ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                                                  UCP_OP_ATTR_FIELD_USER_DATA,
@@ -262,9 +262,9 @@ void dt_ucx_put_send(struct dt_ucx *ucx, struct dt_tl_req *req)
         return;
     put->head = req->len;
     start(put, put_bytes);
-    say(put, req->tag | DT_UCX_HEAD, &put->head, sizeof(put->head));
-    hear(put, (req->tag & ~DT_TAG_NOTICE) | DT_UCX_TICKET, &put->ticket,
-         sizeof(put->ticket));
+    send_part(put, req->tag | DT_UCX_HEAD, &put->head, sizeof(put->head));
+    recv_part(put, (req->tag & ~DT_TAG_NOTICE) | DT_UCX_TICKET, &put->ticket,
+              sizeof(put->ticket));
     over(put, UCS_OK);
 }
 
@@ -280,11 +280,11 @@ void dt_ucx_put_recv(struct dt_ucx *ucx, struct dt_tl_req *req)
     put->memh = dt_ucx_mem_key(ucx, req->buf, req->len, &ticket->key);
     bool keyed = ticket->key.len;
     start(put, end);
-    hear(put, ticket->number | DT_UCX_DONE, keyed ? NULL : req->buf,
-         keyed ? 0 : req->len);
-    hear_head(put);
-    say(put, (req->tag & ~DT_TAG_NOTICE) | DT_UCX_TICKET, ticket,
-        offsetof(struct ticket, key.rkey) + ticket->key.len);
+    recv_part(put, ticket->number | DT_UCX_DONE, keyed ? NULL : req->buf,
+              keyed ? 0 : req->len);
+    recv_head(put);
+    send_part(put, (req->tag & ~DT_TAG_NOTICE) | DT_UCX_TICKET, ticket,
+              offsetof(struct ticket, key.rkey) + ticket->key.len);
     over(put, UCS_OK);
 }
 
@@ -295,7 +295,7 @@ void dt_ucx_put_cancel(struct dt_ucx *ucx)
         struct dt_ucx_put *put = req->handle;
         if (!put || !dt_ucx_puts(ucx, req))
             continue;
-        put->parts++; /* it stays until both are canceled */
+        put->parts++; /* it must not end before both are canceled */
         for (size_t i = 0; i < 2; i++)
             if (put->waits[i])
                 ucp_request_cancel(ucx->worker, put->waits[i]);

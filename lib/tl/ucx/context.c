@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* ucx_setup.c - UCX as the transport wants it.
+/* context.c - starting UCX with the settings that the transport needs.
  *
- * What the user has set by a variable stays as it is. The rest depends on the
- * networks UCX finds here, so it is asked once before it is started. */
+ * A setting that the user has made by a variable of UCX stays as it is. The
+ * others depend on the networks that UCX finds on this node, so a first context
+ * is opened only to list these. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tl/ucx.h"
+#include "tl/ucx/ucx.h"
 
 static void init_slot(void *request)
 {
@@ -44,8 +45,8 @@ static dt_result_t make_context(struct dt_ucx *ucx, const ucp_config_t *config,
     return explain(status, "start", err);
 }
 
-/* Which networks this context could use, as UCX names them, or "". To be
- * freed. */
+/* The networks that this context can use, as UCX prints them; to be freed.
+ * NULL: no memory. */
 static char *networks(ucp_context_h context)
 {
     char *text = NULL;
@@ -73,7 +74,7 @@ static bool since(unsigned major, unsigned minor)
     return have_major > major || (have_major == major && have_minor >= minor);
 }
 
-/* A setting of the TCP transport; older UCX wants it without its prefix. */
+/* A setting of the TCP transport; older UCX takes it without its prefix. */
 static void set_tcp(ucp_config_t *config, const char *name, const char *value)
 {
     char variable[64];
@@ -83,14 +84,14 @@ static void set_tcp(ucp_config_t *config, const char *name, const char *value)
         ucp_config_modify(config, since(1, 17) ? whole : name, value);
 }
 
-/* By assertions of its own UCX 1.13 aborts a survivor when a peer dies
- * - and the kernel has events of other connections, too, in the same batch:
- *   take them one by one;
- * - while we connect to it: do so in progress, not in ucp_ep_create;
- * - and a message about the connection itself is in a queue: have none before
- *   there is a connection (and see ucx_link.c);
- * - and gets an eager zero-copy message: long ones go by rendezvous anyway. */
-static void tame_tcp(ucp_config_t *config)
+/* UCX 1.13 has assertions that abort a survivor when a peer dies
+ * - and the kernel returns events of other connections in the same batch: take
+ *   them one by one;
+ * - while this rank connects to it: connect in progress, not in ucp_ep_create;
+ * - while a message about the connection itself is queued: send none before the
+ *   connection is made (see also connection.c);
+ * - while it receives an eager zero-copy message: use none. */
+static void avoid_tcp_aborts(ucp_config_t *config)
 {
     set_tcp(config, "MAX_POLL", "1");
     set_tcp(config, "CONN_NB", "y");
@@ -99,8 +100,8 @@ static void tame_tcp(ucp_config_t *config)
     set(config, "ZCOPY_THRESH", "inf");
 }
 
-/* Fewer, longer segments: fewer headers, and fewer system calls; its 8 KiB
- * leave half of a network idle. */
+/* Longer segments need fewer headers and system calls; with UCX's 8 KiB half of
+ * the bandwidth is lost. */
 static void speed_tcp(ucp_config_t *config)
 {
     set_tcp(config, "TX_SEG_SIZE", "64k");
@@ -112,12 +113,12 @@ static void tune(struct dt_ucx *ucx, ucp_config_t *config, const char *found)
     ucx->rdma = strstr(found, " rc_") || strstr(found, " dc_");
     ucx->tl.slow = !ucx->rdma && strstr(found, " tcp/");
     if (ucx->tl.slow) {
-        tame_tcp(config);
+        avoid_tcp_aborts(config);
         speed_tcp(config);
     }
 }
 
-/* Over TCP it would be UCX that copies through the host, in small pieces. */
+/* Over TCP, UCX would copy GPU memory through the host in small pieces. */
 static bool takes_gpu(const struct dt_ucx *ucx, int gpu_memory)
 {
     const uint64_t cuda =
