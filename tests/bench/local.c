@@ -23,7 +23,7 @@ enum { RANKS = 2, RUNS = 100, TIME_US = 1500000 };
 #define LARGEST ((size_t)64 << 20)
 
 /* What both processes see besides the transport. */
-struct meeting {
+struct shared_page {
     alignas(128) _Atomic uint64_t entered[RANKS][16];
     char addr[RANKS][64];
     double us[RANKS];
@@ -31,7 +31,7 @@ struct meeting {
 };
 
 struct rank {
-    struct meeting *meeting;
+    struct shared_page *page;
     size_t me;
     uint64_t barriers, round;
     struct dt_tl *tl;
@@ -58,9 +58,9 @@ static void barrier(struct rank *r)
 {
     uint64_t wanted = ++r->barriers;
     unsigned spins = 0;
-    atomic_store_explicit(&r->meeting->entered[r->me][0], wanted,
+    atomic_store_explicit(&r->page->entered[r->me][0], wanted,
                           memory_order_release);
-    while (atomic_load_explicit(&r->meeting->entered[1 - r->me][0],
+    while (atomic_load_explicit(&r->page->entered[1 - r->me][0],
                                 memory_order_acquire) < wanted)
         if (++spins % 16384 == 0)
             sched_yield();
@@ -74,10 +74,10 @@ static void join(struct rank *r)
     size_t len;
     need(dt_tl_shm.open(&config, &r->tl, &err) == DT_SUCCESS, "open");
     dt_tl_shm.address(r->tl, &addr, &len);
-    memcpy(r->meeting->addr[r->me], addr, len);
+    memcpy(r->page->addr[r->me], addr, len);
     barrier(r);
     struct dt_tl_peer peers[RANKS] = {0};
-    peers[1 - r->me] = (struct dt_tl_peer){r->meeting->addr[1 - r->me], len};
+    peers[1 - r->me] = (struct dt_tl_peer){r->page->addr[1 - r->me], len};
     need(dt_tl_shm.connect(r->tl, peers, &err) == DT_SUCCESS, "connect");
     static const size_t ranks[RANKS] = {0, 1};
     const struct dt_board_config board = {
@@ -216,9 +216,9 @@ static int by_value(const void *a, const void *b)
 /* The slower rank counts. */
 static double slower(struct rank *r, double us)
 {
-    r->meeting->us[r->me] = us;
+    r->page->us[r->me] = us;
     barrier(r);
-    double other = r->meeting->us[1 - r->me];
+    double other = r->page->us[1 - r->me];
     barrier(r);
     return us > other ? us : other;
 }
@@ -233,9 +233,9 @@ static void measure(struct rank *r, size_t len)
     for (; runs < RUNS; runs++) {
         /* rank 0 tells when there has been enough of it */
         if (r->me == 0)
-            r->meeting->over = runs > 4 && now_us() - start > TIME_US;
+            r->page->over = runs > 4 && now_us() - start > TIME_US;
         barrier(r);
-        if (r->meeting->over)
+        if (r->page->over)
             break;
         us[PRIVATE][runs] = slower(r, run(r, len, r->plain));
         us[REGISTERED][runs] = slower(r, run(r, len, r->shared));
@@ -257,10 +257,10 @@ static void measure(struct rank *r, size_t len)
     fflush(stdout);
 }
 
-static void run_rank(struct meeting *meeting, size_t me, size_t smallest,
+static void run_rank(struct shared_page *page, size_t me, size_t smallest,
                      size_t largest)
 {
-    struct rank r = {.meeting = meeting, .me = me};
+    struct rank r = {.page = page, .me = me};
     cpu_set_t cpu;
     CPU_ZERO(&cpu);
     CPU_SET(me, &cpu);
@@ -281,14 +281,13 @@ int main(int argc, char **argv)
 {
     size_t smallest = argc > 1 ? strtoul(argv[1], NULL, 0) : 4;
     size_t largest = argc > 2 ? strtoul(argv[2], NULL, 0) : LARGEST;
-    struct meeting *meeting =
-        mmap(NULL, sizeof(*meeting), PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    need(meeting != MAP_FAILED && sysconf(_SC_NPROCESSORS_ONLN) >= RANKS,
+    struct shared_page *page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE,
+                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    need(page != MAP_FAILED && sysconf(_SC_NPROCESSORS_ONLN) >= RANKS,
          "two cores");
     for (size_t i = 0; i < RANKS; i++)
         if (fork() == 0) {
-            run_rank(meeting, i, smallest, largest);
+            run_rank(page, i, smallest, largest);
             exit(0);
         }
     int status, bad = 0;

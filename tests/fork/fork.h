@@ -57,8 +57,9 @@ static inline void fork_become(const struct fork_place *place,
     snprintf(text, sizeof(text), "fork%zu", place->node);
     setenv("SLURMD_NODENAME", text, 1);
     setenv("LD_PRELOAD", library, 1);
-#ifdef __SANITIZE_ADDRESS__ /* which else insists on being the first library   \
-                             */
+#ifdef __SANITIZE_ADDRESS__
+    /* ASan insists on being the first library; ours replaces none of its
+     * functions */
     const char *old = getenv("ASAN_OPTIONS");
     char options[1024];
     snprintf(options, sizeof(options), "%s:verify_asan_link_order=0",

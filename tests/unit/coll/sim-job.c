@@ -61,7 +61,7 @@ bool sim_job_open(struct sim_job *job, const struct dt_sim_config *config,
 void sim_job_close(struct sim_job *job)
 {
     for (size_t r = 0; job->sim && r < job->size; r++)
-        dt_sim_kill(job->sim, r); /* nothing of it is looked at any more */
+        dt_sim_kill(job->sim, r); /* its memory is not read any more */
     for (size_t r = 0; job->comms && r < job->size; r++) {
         for (size_t c = 0; c < SIM_COMMS; c++)
             dt_comm_close(job->comms[r][c]);
@@ -130,7 +130,8 @@ static bool rank_over(const struct sim_job *job, size_t r)
     return true;
 }
 
-/* Nothing moves any more: those who wait look around. true: that helped. */
+/* No event is left: the ranks that wait check their peers. true: an operation
+ * ended by that. */
 static bool look(struct sim_job *job)
 {
     bool helped = false;
@@ -149,14 +150,14 @@ static bool look(struct sim_job *job)
     return helped;
 }
 
-/* One of those who wait has waited too long. */
+/* The first rank that waits times out. */
 static bool time_out(struct sim_job *job)
 {
     for (size_t r = 0; r < job->size; r++) {
         struct dt_world *world = &job->worlds[r];
         if (rank_over(job, r) || world->failure != DT_SUCCESS)
             continue;
-        struct dt_error err = {"too late"};
+        struct dt_error err = {"timed out"};
         dt_world_lock(world);
         dt_world_fail(world, DT_ERR_TIMED_OUT, &err);
         dt_world_unlock(world);

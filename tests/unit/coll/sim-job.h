@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* sim-job.h - a job in the simulator: the real engine and the real schedules,
- * every rank of it in this thread. */
+/* sim-job.h - a job in the simulator: the real engine and schedules, with all
+ * ranks in this thread. */
 #ifndef SIM_JOB_H
 #define SIM_JOB_H
 
@@ -17,7 +17,7 @@ struct sim_op {
     size_t comm; /* which */
     void *send, *recv;
     struct dt_request *request; /* NULL: not begun, or over */
-    dt_result_t result;         /* once it is over */
+    dt_result_t result;         /* valid once it is over */
     bool over;
 };
 
@@ -30,7 +30,7 @@ struct sim_job {
     size_t *nops;        /* per rank */
     struct sim_op **ops; /* of each rank */
     size_t *begun;       /* per rank: how many */
-    size_t depth;        /* how many may be under way at once */
+    size_t depth;        /* how many may be pending at once */
 };
 
 /* Room for so many collectives per rank, to be filled in, with their number in
@@ -46,8 +46,8 @@ void sim_job_close(struct sim_job *job);
 
 /* Begin and progress all operations of all ranks, until all are over. kill_at:
  * after so many events, rank victim dies; SIZE_MAX: never. stop_at: the same,
- * but it only falls silent, and the first rank that waits for it gives up when
- * nothing moves any more. false: something never ended. */
+ * but the rank only stops, and the first rank that waits for it times out when
+ * no event is left. false: an operation never ended. */
 bool sim_job_run(struct sim_job *job, size_t kill_at, size_t stop_at,
                  size_t victim);
 
