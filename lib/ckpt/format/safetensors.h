@@ -7,8 +7,9 @@
 
 #include "ckpt/format/tensor.h"
 
-#define DT_SAFETENSORS_HEADER_MAX 100000000 /* the format's own limit, bytes   \
-                                             */
+#define DT_SAFETENSORS_HEADER_MAX                                              \
+    100000000 /* the format's own limit, bytes                                 \
+               */
 
 struct dt_safetensors_entry {
     struct dt_tensor tensor;
