@@ -38,7 +38,7 @@
 #define DT_ENV_PMIX_MEET   "DT_PMIX_MEET"
 #define DT_ENV_PMIX_SLURMS "slurm"
 
-/* PMIx server -> a rank that restarts others: its socket, see pmix/door.h */
+/* PMIx server -> supervisor: its socket, pmix/daemon/control_socket.h */
 #define DT_ENV_PMIX_CONTROL "DT_PMIX_CONTROL"
 
 /* user -> plugin: seconds after which a silent node, or a stopped process,
