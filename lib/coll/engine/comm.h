@@ -7,8 +7,6 @@
 #include "coll/engine/request.h"
 #include "coll/engine/world.h"
 
-struct dt_gpu_comm;
-
 struct dt_comm {
     struct dt_world *world;
     size_t rank, size;
@@ -22,10 +20,10 @@ struct dt_comm {
     struct dt_request *active, **last;
     struct dt_request *idle; /* finished, kept to be run again */
     size_t nidle;
-    unsigned polls;          /* tests so far */
-    uint64_t steps;          /* tasks done so far */
-    int32_t token[2];        /* what a barrier adds up */
-    struct dt_gpu_comm *gpu; /* NULL: no call on GPU memory so far */
+    unsigned polls;   /* tests so far */
+    uint64_t steps;   /* tasks done so far */
+    int32_t token[2]; /* what a barrier adds up */
+    void *device;     /* the part of device.h; NULL: no such call so far */
     /* the notice, as agreed in the last allreduce; any thread may ask */
     _Atomic bool leave;
 };

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* progress.h - a thread of libdt's own, that moves what is outstanding while
  * the program computes, and sleeps while nothing is: all with
- * DT_PROGRESS=thread, and always what is of GPUs. */
+ * DT_PROGRESS=thread, and always what is of the device (device.h). */
 #ifndef DT_COLL_ENGINE_PROGRESS_H
 #define DT_COLL_ENGINE_PROGRESS_H
 
@@ -12,7 +12,7 @@ struct dt_progress {
     struct dt_world *world;
     pthread_t thread;
     pthread_cond_t wake; /* with the lock of the world */
-    bool all;            /* not only what is of GPUs */
+    bool all;            /* not only what is of the device */
     bool asleep, ending;
 };
 
@@ -20,7 +20,8 @@ struct dt_progress {
  * Errors: INVALID_ARG, NO_MEMORY, SYSTEM. */
 dt_result_t dt_progress_start(struct dt_world *world, struct dt_error *err);
 
-/* Start it, if it is not there, for what is of GPUs. Errors: NO_MEMORY, SYSTEM.
+/* Start it, if it is not there, for what is of the device. Errors: NO_MEMORY,
+ * SYSTEM.
  */
 dt_result_t dt_progress_need(struct dt_world *world, struct dt_error *err);
 

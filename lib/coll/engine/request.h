@@ -25,7 +25,7 @@ struct dt_request {
     uint64_t passed; /* of its rounds, from the first on, this rank is through
                       * with */
     bool in_place;   /* something was shown where it is */
-    bool is_gpu;     /* of gpu.h: of all this, it has comm, shape and status */
+    bool on_device;  /* device.h: of all this, it has comm, shape and status */
 
     /* either this */
     bool is_local;

@@ -14,8 +14,7 @@
 #include "tl/tl.h"
 
 struct dt_comm;
-struct dt_gpu;
-struct dt_gpu_comm;
+struct dt_device;
 struct dt_memory;
 struct dt_progress;
 
@@ -48,8 +47,8 @@ struct dt_world {
     unsigned spins;                /* before a wait yields; 0: more ranks on
                                     * this node than cores */
     unsigned far_spins;            /* the same, for ranks of other nodes */
-    struct dt_gpu *gpu;            /* NULL: none, for the reason that follows */
-    struct dt_error gpu_missing;
+    struct dt_device *device;      /* device.h; NULL: none, because of: */
+    struct dt_error no_device;     /* "no ... (why)" */
 
     /* One thread at a time moves things: this lock covers all below, the
      * transports, and what comm.h says. */
@@ -57,12 +56,10 @@ struct dt_world {
     _Atomic unsigned waiting;        /* threads that want the lock */
     struct dt_comm *comms[DT_COMMS]; /* by id */
     const struct dt_comm_ops *comm_ops;
-    size_t ncomms;                 /* ids ever used are below it */
-    uint64_t serial;               /* the highest of any of mine so far */
-    struct dt_progress *progress;  /* libdt's own thread, or NULL */
-    struct dt_memory *memory;      /* what dt_mem_* gave; NULL: nothing */
-    struct dt_gpu_comm *gpu_comms; /* those that work on GPUs */
-    uint64_t gpu_moves;            /* steps of theirs so far */
+    size_t ncomms;                /* ids ever used are below it */
+    uint64_t serial;              /* the highest of any of mine so far */
+    struct dt_progress *progress; /* libdt's own thread, or NULL */
+    struct dt_memory *memory;     /* what dt_mem_* gave; NULL: nothing */
 
     bool check; /* DT_CHECK: compare the arguments of all ranks */
     bool over;  /* set when the last barrier is: all went well */
