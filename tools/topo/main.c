@@ -16,7 +16,8 @@ enum { SAME = 0, DIFFERENT = 1, FAILED = 1, TROUBLE = 2, USAGE = 64 };
 
 static int complain(const struct dt_error *err, int status)
 {
-    note(stderr, "%s", err->text[0] ? err->text : "it failed without a message");
+    note(stderr, "%s",
+         err->text[0] ? err->text : "it failed without a message");
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "dt_topo.h"
 
 enum { NWORDS = DT_TOPO_MAX_CPUS / 64 };
@@ -35,34 +36,24 @@ void dt_cpuset_or(dt_cpuset_t *into, const dt_cpuset_t *a, const dt_cpuset_t *b)
         into->word[i] = a->word[i] | b->word[i];
 }
 
-/* A number below MAX_CPUS; NULL if there is none. */
-static const char *number(const char *at, size_t *value)
-{
-    const char *start = at;
-    for (*value = 0; *at >= '0' && *at <= '9'; at++) {
-        *value = *value * 10 + (size_t)(*at - '0');
-        if (*value >= DT_TOPO_MAX_CPUS)
-            return NULL;
-    }
-    return at > start ? at : NULL;
-}
-
 dt_result_t dt_cpuset_parse(const char *text, dt_cpuset_t *set,
                             struct dt_error *err)
 {
     dt_cpuset_t parsed = {{0}};
     for (const char *at = text; *at;) {
-        size_t first, last;
-        at = number(at, &first);
+        uint64_t first = 0, last;
+        bool good = dt_number_scan(&at, 10, DT_TOPO_MAX_CPUS - 1, &first);
         last = first;
-        if (at && *at == '-')
-            at = number(at + 1, &last);
-        if (!at || last < first || (*at && (*at != ',' || !at[1])))
+        if (good && *at == '-') {
+            at++;
+            good = dt_number_scan(&at, 10, DT_TOPO_MAX_CPUS - 1, &last);
+        }
+        if (!good || last < first || (*at && (*at != ',' || !at[1])))
             return dt_error_set(err, DT_ERR_INVALID_ARG,
                                 "\"%.64s\" is no list of CPUs: expected "
                                 "numbers below %d, as in 0-3,8",
                                 text, DT_TOPO_MAX_CPUS);
-        for (size_t cpu = first; cpu <= last; cpu++)
+        for (uint64_t cpu = first; cpu <= last; cpu++)
             dt_cpuset_add(&parsed, cpu);
         if (*at)
             at++;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/number.h"
 #include "topo/sources.h"
 #include "topo/model/kv.h"
 
@@ -129,12 +130,13 @@ static bool add_file(struct files *files, const char *before, size_t nbefore,
     return true;
 }
 
-/* Up to nine digits; NULL if there is none. */
+/* The end of the number at at; NULL if there is none below 10^9. */
 static const char *decimal(const char *at, unsigned *value)
 {
-    size_t n = strspn(at, "0123456789");
-    *value = n && n <= 9 ? (unsigned)strtoul(at, NULL, 10) : 0;
-    return n && n <= 9 ? at + n : NULL;
+    uint64_t got = 0;
+    bool good = dt_number_scan(&at, 10, 999999999, &got);
+    *value = (unsigned)got;
+    return good ? at : NULL;
 }
 
 /* The files of one item of the list, at ... end. */

@@ -199,10 +199,11 @@ static void set_uuid(dt_topo_gpu_t *gpu, const char *text)
         dt_topo_text(gpu->uuid, sizeof(gpu->uuid), text);
         return;
     }
-    char *end;
-    unsigned long long id = strtoull(text, &end, 16);
-    if (id != 0 && *end == '\0')
-        snprintf(gpu->uuid, sizeof(gpu->uuid), "GPU-%016llx", id);
+    uint64_t id = 0;
+    text += begins(text, "0x") ? 2 : 0;
+    if (dt_number_scan(&text, 16, UINT64_MAX, &id) && id != 0 && !*text)
+        snprintf(gpu->uuid, sizeof(gpu->uuid), "GPU-%016llx",
+                 (unsigned long long)id);
 }
 
 /* Bytes that an OS device has, which hwloc gives in KiB; 0 unknown. */
@@ -425,8 +426,8 @@ static dt_result_t add_nic(struct reader *reader, hwloc_obj_t pci,
     return DT_SUCCESS;
 }
 
-dt_result_t dt_hwloc_devices(hwloc_topology_t hwloc, dt_topo_t *topo,
-                             struct dt_error *err)
+dt_result_t dt_hwloc_add_devices(hwloc_topology_t hwloc, dt_topo_t *topo,
+                                 struct dt_error *err)
 {
     struct reader reader = {.topo = topo};
     reader.pci = calloc(1, sizeof(*reader.pci));

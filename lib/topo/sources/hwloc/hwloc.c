@@ -12,9 +12,9 @@
 #include "topo/sources/xml.h"
 
 #define MAX_OBJECTS 65536 /* 4096 CPUs with their caches are 30,000 */
-#define MAX_MATRIX  1024  /* objects; hwloc multiplies it in 32 bits */
+#define MAX_MATRIX  1024  /* objects; hwloc computes their square in 32 bits */
 
-/* ---- what both have in common ---- */
+/* ---- both ---- */
 
 /* A topology that is not loaded yet. */
 static dt_result_t prepare(enum hwloc_type_filter_e io, hwloc_topology_t *hwloc,
@@ -31,6 +31,21 @@ static dt_result_t prepare(enum hwloc_type_filter_e io, hwloc_topology_t *hwloc,
     return dt_error_set(err, DT_ERR_SYSTEM, "hwloc: %s", strerror(errno));
 }
 
+static dt_result_t add_all(hwloc_topology_t hwloc, dt_topo_t *topo,
+                           struct dt_error *err)
+{
+    dt_result_t rc = dt_hwloc_add_cpus(hwloc, topo, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_hwloc_add_numas(hwloc, topo, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_hwloc_add_devices(hwloc, topo, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    dt_hwloc_add_links(hwloc, topo);
+    dt_hwloc_assign_gpu_memory(hwloc, topo);
+    return dt_topo_normalize(topo, err);
+}
+
 static dt_result_t convert(hwloc_topology_t hwloc, const char *source,
                            dt_topo_t **topo, struct dt_error *err)
 {
@@ -38,7 +53,7 @@ static dt_result_t convert(hwloc_topology_t hwloc, const char *source,
     if (!made)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
     dt_topo_text(made->source, sizeof(made->source), source);
-    dt_result_t rc = dt_hwloc_convert(hwloc, made, err);
+    dt_result_t rc = add_all(hwloc, made, err);
     if (rc == DT_SUCCESS)
         *topo = made;
     else
@@ -114,7 +129,7 @@ static bool is_below(const struct dt_xml_element *element, const char *name,
     return !text || dt_number_parse(text, 0, max, &value);
 }
 
-/* What hwloc would take without looking, and need all memory or more for. */
+/* hwloc does not check these, and allocates by them. */
 static dt_result_t check_element(void *arg,
                                  const struct dt_xml_element *element,
                                  struct dt_error *err)

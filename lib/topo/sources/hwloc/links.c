@@ -54,7 +54,7 @@ static void add_matrix(const struct hwloc_distances_s *matrix,
     join_by_switches(topo, into);
 }
 
-void dt_hwloc_links(hwloc_topology_t hwloc, dt_topo_t *topo)
+void dt_hwloc_add_links(hwloc_topology_t hwloc, dt_topo_t *topo)
 {
     static const struct {
         const char *name;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* convert.c - CPUs and NUMA nodes from hwloc's objects; devices and links are
- * in files of their own. */
+/* cpus.c - CPUs and NUMA nodes from hwloc's objects. */
 #include "topo/sources/hwloc/convert.h"
 
 #include <string.h>
@@ -60,8 +59,8 @@ static dt_result_t add_cpu(hwloc_topology_t hwloc, hwloc_obj_t pu,
     return DT_SUCCESS;
 }
 
-static dt_result_t add_cpus(hwloc_topology_t hwloc, dt_topo_t *topo,
-                            struct dt_error *err)
+dt_result_t dt_hwloc_add_cpus(hwloc_topology_t hwloc, dt_topo_t *topo,
+                              struct dt_error *err)
 {
     dt_result_t rc = check_counts(hwloc, err);
     hwloc_obj_t pu = NULL;
@@ -76,7 +75,7 @@ static dt_result_t add_cpus(hwloc_topology_t hwloc, dt_topo_t *topo,
 
 /* ---- NUMA nodes ---- */
 
-bool dt_hwloc_bus_info(hwloc_obj_t object, char bus[24])
+static bool bus_info(hwloc_obj_t object, char bus[24])
 {
     return dt_topo_bus(hwloc_obj_get_info_by_name(object, "PCIBusID"), bus);
 }
@@ -84,7 +83,7 @@ bool dt_hwloc_bus_info(hwloc_obj_t object, char bus[24])
 static bool is_gpu_memory(hwloc_obj_t numa)
 {
     char bus[24];
-    return hwloc_bitmap_iszero(numa->cpuset) || dt_hwloc_bus_info(numa, bus) ||
+    return hwloc_bitmap_iszero(numa->cpuset) || bus_info(numa, bus) ||
            (numa->subtype && strcmp(numa->subtype, "GPUMemory") == 0);
 }
 
@@ -108,8 +107,8 @@ static dt_result_t add_numa(hwloc_topology_t hwloc, hwloc_obj_t object,
     return DT_SUCCESS;
 }
 
-static dt_result_t add_numas(hwloc_topology_t hwloc, dt_topo_t *topo,
-                             struct dt_error *err)
+dt_result_t dt_hwloc_add_numas(hwloc_topology_t hwloc, dt_topo_t *topo,
+                               struct dt_error *err)
 {
     dt_result_t rc = DT_SUCCESS;
     hwloc_obj_t object = NULL;
@@ -148,7 +147,7 @@ static int gpu_by_place(const dt_topo_t *topo, int package, uint32_t place,
 /* Main memory must never be taken from a node without CPUs where there are
  * GPUs, so each belongs to one, if need be by order. POWER9 counts such nodes
  * down from 255. */
-static void assign_gpu_memory(hwloc_topology_t hwloc, dt_topo_t *topo)
+void dt_hwloc_assign_gpu_memory(hwloc_topology_t hwloc, dt_topo_t *topo)
 {
     bool reverse = dt_topo_find_numa(topo, 255) >= 0;
     uint32_t place[DT_TOPO_MAX_PACKAGES + 1] = {0}, n = 0;
@@ -159,25 +158,10 @@ static void assign_gpu_memory(hwloc_topology_t hwloc, dt_topo_t *topo)
         if (!is_gpu_memory(object))
             continue;
         char bus[24];
-        int gpu = dt_hwloc_bus_info(object, bus) ? gpu_by_bus(topo, bus) : -1;
+        int gpu = bus_info(object, bus) ? gpu_by_bus(topo, bus) : -1;
         if (gpu < 0)
             gpu = gpu_by_place(topo, numa->package, place[numa->package + 1]++,
                                reverse);
         numa->gpu = (int16_t)gpu;
     }
-}
-
-dt_result_t dt_hwloc_convert(hwloc_topology_t hwloc, dt_topo_t *topo,
-                             struct dt_error *err)
-{
-    dt_result_t rc = add_cpus(hwloc, topo, err);
-    if (rc == DT_SUCCESS)
-        rc = add_numas(hwloc, topo, err);
-    if (rc == DT_SUCCESS)
-        rc = dt_hwloc_devices(hwloc, topo, err);
-    if (rc != DT_SUCCESS)
-        return rc;
-    dt_hwloc_links(hwloc, topo);
-    assign_gpu_memory(hwloc, topo);
-    return dt_topo_normalize(topo, err);
 }
