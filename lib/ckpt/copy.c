@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "ckpt/format/format.h"
 #include "exec/exec.h"
 #include "gpu/gpu.h"
 
@@ -27,7 +28,7 @@ dt_result_t dt_copy_open(struct dt_copy **copy, struct dt_error *err)
 {
     struct dt_copy *new = calloc(1, sizeof(*new));
     if (!new)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     /* where no GPU can be used no tensor should be on one: GPUs are granted on
      * nodes without a driver, too */
     if (dt_gpu_load(&new->gpu, &new->why) != DT_SUCCESS)
@@ -129,10 +130,11 @@ static void copy_here(char *to, const char *from, size_t len)
     const size_t elem = sizeof(int64_t);
     size_t many =
         len >= NON_TEMPORAL && (uintptr_t)to % elem == 0 ? len / elem : 0;
-    const struct dt_exec_out out = {.at = (void *[]){to}, .n = 1, .past = true};
+    const struct dt_exec_out out = {
+        .at = (void *[]){to}, .n = 1, .stream = true};
     if (many > 0)
-        dt_exec_fold_to(&out, (const void *[]){from}, 1, many, DT_DTYPE_I64,
-                        DT_OP_SUM, 1);
+        dt_exec_reduce_to(&out, (const void *[]){from}, 1, many, DT_DTYPE_I64,
+                          DT_OP_SUM, 1);
     memcpy(to + many * elem, from + many * elem, len - many * elem);
 }
 

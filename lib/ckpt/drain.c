@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ckpt/format/format.h"
 #include "ckpt/need.h"
 
 #define ALIGN 4096        /* of memory and of offsets, for O_DIRECT */
@@ -58,7 +59,7 @@ dt_result_t dt_drain_start(struct dt_drain **drain, struct dt_error *err)
     sigset_t all, old;
     struct dt_drain *new = calloc(1, sizeof(*new));
     if (!new)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     pthread_mutex_init(&new->lock, NULL);
     pthread_cond_init(&new->moved, NULL);
     sigfillset(&all);

@@ -208,7 +208,7 @@ static dt_result_t open_together(struct dt_ckpt *ckpt, const char *dir,
     struct card mine = {.node = ckpt->node};
     struct card *all = calloc((size_t)ckpt->size, sizeof(*all));
     if (!all)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     mine.code = prepare(ckpt, dir, keep, &mine.tag, &mine.err);
     dt_result_t rc = exchange_cards(ckpt, &mine, all, err);
     free(all);
@@ -227,7 +227,7 @@ dt_result_t dt_open_ckpt(const char *dir, int keep, struct dt_ckpt **ckpt,
 {
     struct dt_ckpt *new = calloc(1, sizeof(*new));
     if (!new)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     new->rank = dt_rank();
     new->size = dt_size();
     new->local_rank = dt_local_rank();
@@ -237,7 +237,7 @@ dt_result_t dt_open_ckpt(const char *dir, int keep, struct dt_ckpt **ckpt,
     new->node_of = calloc((size_t) new->size, sizeof(*new->node_of));
     dt_result_t rc = new->votes &&new->node_of
                          ? open_together(new, dir, keep, err)
-                         : dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+                         : dt_no_memory(err);
     if (rc == DT_SUCCESS)
         rc = dt_saver_open(new, err);
     if (rc != DT_SUCCESS) {

@@ -8,11 +8,6 @@
 
 #include "base/api.h"
 
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
 struct dt_ckpt_tensor *dt_tensors_find(const struct dt_ckpt *ckpt,
                                        const char *name)
 {
@@ -53,7 +48,7 @@ static dt_result_t append(struct dt_ckpt *ckpt, const struct dt_ckpt_tensor *t,
         size_t room = ckpt->room ? 2 * ckpt->room : 32;
         void *more = realloc(ckpt->tensor, room * sizeof(*ckpt->tensor));
         if (!more)
-            return no_memory(err);
+            return dt_no_memory(err);
         ckpt->tensor = more;
         ckpt->room = room;
     }
@@ -184,7 +179,7 @@ static dt_result_t set_blob(struct dt_ckpt *ckpt, const char *name,
                             "DT_CKPT_REPLICATED or no flags");
     char *copy = malloc(bytes + 1);
     if (!copy)
-        return no_memory(err);
+        return dt_no_memory(err);
     if (bytes > 0)
         memcpy(copy, data, bytes);
     dt_result_t rc = dt_tensors_keep_blob(ckpt, name, copy, bytes,

@@ -29,7 +29,7 @@ struct ask {
     void *arg;
 };
 
-static void tell(struct dt_ending *ending)
+static void report(struct dt_ending *ending)
 {
     struct ask *ask =
         (struct ask *)((char *)ending - offsetof(struct ask, ending));
@@ -46,7 +46,7 @@ static void end(struct dt_mesh *mesh, struct ask *ask, dt_result_t rc)
 {
     dt_table_remove(&mesh->asks, &ask->item);
     ask->rc = rc;
-    ask->ending.tell = tell;
+    ask->ending.report = report;
     dt_mesh_end_later(mesh, &ask->ending);
 }
 
@@ -106,7 +106,7 @@ void dt_mesh_ask(struct dt_mesh *mesh, size_t node, uint32_t what,
     dt_mesh_enter(mesh);
     if (node >= mesh->map->nodes)
         rc = DT_ERR_INVALID_ARG;
-    else if (!mesh->out && dt_mesh_node_lives(mesh, node)) {
+    else if (!mesh->out && mesh->members.node[node] == DT_NODE_LIVES) {
         ask = add(mesh, node, timeout);
         rc = DT_ERR_NO_MEMORY;
     }
@@ -176,7 +176,7 @@ void dt_mesh_answer(struct dt_mesh *mesh, uint64_t ticket, int32_t status,
     size_t asker = ticket >> ID_BITS;
     struct ask *ask = asker == mesh->self ? find(mesh, id) : NULL;
     if (mesh->out || asker >= mesh->map->nodes ||
-        !dt_mesh_node_lives(mesh, asker) ||
+        mesh->members.node[asker] != DT_NODE_LIVES ||
         (asker == mesh->self && (!ask || ask->node != asker)))
         return;
     dt_mesh_enter(mesh);

@@ -77,7 +77,7 @@ static void release(struct dt_collect *c)
     free(c);
 }
 
-static void tell(struct dt_ending *ending)
+static void report(struct dt_ending *ending)
 {
     struct dt_collect *c = (struct dt_collect *)ending;
     if (c->rc == DT_SUCCESS)
@@ -105,7 +105,7 @@ static struct dt_collect *add(struct dt_mesh *mesh, struct dt_key *key,
         return NULL;
     c->mesh = mesh;
     c->key = key;
-    c->ending.tell = tell;
+    c->ending.report = report;
     c->number = number;
     c->next = key->flights;
     key->flights = c;

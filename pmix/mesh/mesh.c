@@ -1,67 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* mesh.c - a node's mesh: its members, what is received, and its upcalls. */
+/* mesh.c - a node's mesh: its members, and what it receives. */
 #include <stdlib.h>
 
 #include "mesh/mesh_state.h"
-
-void dt_mesh_enter(struct dt_mesh *mesh)
-{
-    mesh->busy++;
-}
-
-static void tell_first(struct dt_mesh *mesh)
-{
-    struct dt_ending *ending = mesh->ended;
-    mesh->ended = ending->next;
-    if (!mesh->ended)
-        mesh->ended_end = &mesh->ended;
-    ending->tell(ending);
-}
-
-void dt_mesh_leave(struct dt_mesh *mesh)
-{
-    while (mesh->busy == 1 && (mesh->ended || (mesh->starved && !mesh->out)))
-        if (mesh->ended)
-            tell_first(mesh);
-        else
-            dt_mesh_declare_lost(
-                mesh, "no memory for data that other nodes wait for");
-    mesh->busy--;
-}
-
-void dt_mesh_no_memory(struct dt_mesh *mesh)
-{
-    mesh->starved = true;
-}
-
-void dt_mesh_end_later(struct dt_mesh *mesh, struct dt_ending *ending)
-{
-    ending->next = NULL;
-    *mesh->ended_end = ending;
-    mesh->ended_end = &ending->next;
-}
-
-void dt_limit_begin(struct dt_mesh *mesh, struct dt_limit *limit, int64_t ms)
-{
-    *limit = (struct dt_limit){.ms = ms};
-    if (ms > 0)
-        mesh->due = INT64_MIN;
-}
-
-bool dt_limit_over(struct dt_mesh *mesh, struct dt_limit *limit)
-{
-    if (limit->ms <= 0)
-        return false;
-    if (limit->end == 0)
-        limit->end = limit->ms < INT64_MAX - mesh->now ? mesh->now + limit->ms
-                                                       : INT64_MAX;
-    if (limit->end <= mesh->now)
-        return true;
-    if (limit->end < mesh->due)
-        mesh->due = limit->end;
-    return false;
-}
 
 /* Everything in flight fails. */
 static void stop(struct dt_mesh *mesh)
@@ -79,14 +21,7 @@ void dt_mesh_declare_lost(struct dt_mesh *mesh, const char *why)
     mesh->host.declared_lost(mesh->host.arg, why);
 }
 
-void dt_mesh_send(struct dt_mesh *mesh, size_t node, struct dt_frame *frame)
-{
-    if (!mesh->out && !mesh->members.unreachable[node])
-        mesh->host.send(mesh->host.arg, node, frame);
-}
-
-/* ---- members: which nodes and ranks live, and the neighbours in the tree ----
- */
+/* ---- which nodes and ranks live, and the neighbours in the tree ---- */
 
 /* The parent of a node: the nearest living ancestor; where there is none, the
  * root. Its number is always lower, so neighbours never form a circle. */
@@ -315,8 +250,12 @@ dt_result_t dt_mesh_create(struct dt_mesh **mesh, const struct dt_map *map,
     struct dt_mesh *m = calloc(1, sizeof(*m));
     if (!m)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for the mesh");
-    *m = (struct dt_mesh){
-        .map = map, .self = self, .host = *host, .now = now, .due = INT64_MAX};
+    *m = (struct dt_mesh){.map = map,
+                          .self = self,
+                          .host = *host,
+                          .now = now,
+                          .due = INT64_MAX,
+                          .declare_lost = dt_mesh_declare_lost};
     m->ended_end = &m->ended;
     m->marks = calloc(map->nodes / 64 + 1, sizeof(m->marks[0]));
     dt_result_t rc = DT_ERR_NO_MEMORY;

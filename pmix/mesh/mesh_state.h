@@ -16,7 +16,7 @@
  * is on the stack, so that upcalls which start the next one do not nest. */
 struct dt_ending {
     struct dt_ending *next;
-    void (*tell)(struct dt_ending *ending); /* frees it */
+    void (*report)(struct dt_ending *ending); /* frees it */
 };
 
 struct dt_limit {
@@ -56,9 +56,9 @@ struct dt_mesh {
     const struct dt_map *map;
     size_t self;
     struct dt_mesh_host host;
-    bool out;      /* declared lost: nothing is sent or received */
-    bool starved;  /* dt_mesh_no_memory was called */
-    unsigned busy; /* calls of ours on the stack */
+    bool out;       /* declared lost: nothing is sent or received */
+    bool no_memory; /* dt_mesh_no_memory was called */
+    unsigned busy;  /* calls of ours on the stack */
     struct dt_ending *ended, **ended_end;
     int64_t now, due; /* before due no operation's time is over */
     struct dt_members members;
@@ -67,10 +67,11 @@ struct dt_mesh {
     size_t collectives;   /* in flight, or not started here */
     uint64_t *marks;      /* a bit per node, all 0 */
     struct dt_table asks;
+    void (*declare_lost)(struct dt_mesh *mesh, const char *why);
     uint64_t asked; /* the last request's number */
 };
 
-/* ---- mesh.c ---- */
+/* ---- upcall.c ---- */
 
 /* Around everything that can make an upcall. */
 void dt_mesh_enter(struct dt_mesh *mesh);
@@ -81,8 +82,6 @@ void dt_mesh_end_later(struct dt_mesh *mesh, struct dt_ending *ending);
  * none. */
 void dt_limit_begin(struct dt_mesh *mesh, struct dt_limit *limit, int64_t ms);
 bool dt_limit_over(struct dt_mesh *mesh, struct dt_limit *limit);
-/* This node is none of the step's any more. */
-void dt_mesh_declare_lost(struct dt_mesh *mesh, const char *why);
 /* There was no memory for data that other nodes wait for: this node, which
  * would keep them waiting, declares itself lost when no call of ours is on the
  * stack. */
@@ -90,6 +89,10 @@ void dt_mesh_no_memory(struct dt_mesh *mesh);
 /* Takes a reference; nothing is sent to unreachable nodes. */
 void dt_mesh_send(struct dt_mesh *mesh, size_t node, struct dt_frame *frame);
 
+/* ---- mesh.c ---- */
+
+/* This node is none of the step's any more: all that is in flight fails. */
+void dt_mesh_declare_lost(struct dt_mesh *mesh, const char *why);
 /* Is it this node's parent or child in the tree? */
 bool dt_mesh_is_neighbour(const struct dt_mesh *mesh, size_t node);
 /* Change the members, and make the upcall: */

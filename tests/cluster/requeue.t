@@ -201,8 +201,8 @@ dt: requeued (1 of 1): the program asked for it
 run 1'
 is 'dt-requeue was killed: the log says so' "$(lines killed)" \
 "run 0 ends with 75
-dt: note: dt-requeue could not do its work: if the job is not in the queue \
-now, \`scontrol requeue $killed\` brings it back"
+dt: note: dt-requeue failed: if the job is not in the queue \
+now, \`scontrol requeue $killed\` requeues it"
 is "the user's comment stays, with the counts" \
     "$(sb squeue -h -t all -j "$header" -o %k)" \
     'mine dt-requeue:asked=1'

@@ -55,7 +55,7 @@ declare -A entry=(
 # Where a foreign header may appear, as a regex of paths.
 declare -A only_in=(
     [pmix]='^(lib/boot/pmix[a-z_]*\.[ch]|pmix/(server|operations|daemon)/.*)$'
-    [uc[pst]/]='^lib/tl/ucx[a-z_]*\.[ch]$'
+    [uc[pst]/]='^lib/tl/ucx/[a-z_]*\.[ch]$'
     [cuda]='^lib/gpu/cuda/[a-z_]*\.[ch]$'
     [slurm/]='^spank/.*$'
     [hwloc]='^lib/topo/sources/hwloc/[a-z]*\.[ch]$'
@@ -174,13 +174,13 @@ build=${DT_BUILD:-$top/build}
 
 # these checks do see what is wrong
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
-mkdir -p "$tmp/lib/ckpt" "$tmp/lib/topo" "$tmp/lib/coll" "$tmp/lib/tl" "$tmp/spank" \
+mkdir -p "$tmp/lib/ckpt" "$tmp/lib/topo" "$tmp/lib/coll" "$tmp/lib/tl/ucx" "$tmp/spank" \
     "$tmp/tools/ckpt"
 echo '#include "ckpt/vote.h"' >"$tmp/tools/ckpt/main.c"
 echo '#include "ckpt/format/manifest.h"' >"$tmp/lib/ckpt/open.c"
 echo '#include "coll/engine/comm.h"' >"$tmp/lib/topo/place.c"
 echo '#  include <ucp/api/ucp.h>' >"$tmp/lib/coll/comm.h"
-echo '#include "coll/engine/comm.h"' >"$tmp/lib/tl/ucx.c"
+echo '#include "coll/engine/comm.h"' >"$tmp/lib/tl/ucx/ucx.c"
 echo '#include <pmix_server.h>' >"$tmp/spank/plugin.c"
 cat >"$tmp/Makefile.am" <<'END'
 lib_libdt_base_la_LIBADD = lib/libdt-coll.la
@@ -192,7 +192,7 @@ END
 is "an include upward is seen" "$(violations "$tmp" | sort)" \
 'lib/ckpt/open.c: "ckpt/format/manifest.h" is not the header of lib/ckpt/format
 lib/coll/comm.h: <ucp/api/ucp.h>
-lib/tl/ucx.c: "coll/engine/comm.h" of layer coll
+lib/tl/ucx/ucx.c: "coll/engine/comm.h" of layer coll
 lib/topo/place.c: "coll/engine/comm.h" of layer coll
 spank/plugin.c: <pmix_server.h>
 tools/ckpt/main.c: "ckpt/vote.h" of layer ckpt'

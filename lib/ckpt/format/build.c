@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ckpt/format/checksum.h"
+#include "ckpt/format/failure.h"
 #include "ckpt/format/slice.h"
 
 /* A slice with indices instead of pointers, since the arrays still grow. */
@@ -15,11 +16,6 @@ struct dt_build_slice {
     bool summed;
     struct dt_manifest_slice slice;
 };
-
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
 
 /* Make room for more elements of width bytes after the used ones. */
 static bool reserve(void *array, size_t used, size_t more, size_t *room,
@@ -62,7 +58,7 @@ dt_result_t dt_build_file(struct dt_build *build,
     if (build->nfiles == INT32_MAX ||
         !reserve(&build->file, build->nfiles, 1, &build->file_room,
                  sizeof(*build->file)))
-        return no_memory(err);
+        return dt_no_memory(err);
     build->file[build->nfiles++] = *file;
     return DT_SUCCESS;
 }
@@ -148,7 +144,7 @@ dt_result_t dt_build_tensor(struct dt_build *build,
                  sizeof(*build->named_by)) ||
         !reserve(&build->tensor, build->count, 1, &build->tensor_room,
                  sizeof(*build->tensor)))
-        return no_memory(err);
+        return dt_no_memory(err);
     size_t *bucket = find_bucket(build, tensor->name);
     if (*bucket) {
         *index = *bucket - 1;
@@ -277,7 +273,7 @@ dt_result_t dt_build_slice(struct dt_build *build, size_t index,
                             t->tensor.name, slice->bytes, bytes);
     rc = check_place(build, slice, t->tensor.name, err);
     if (rc == DT_SUCCESS && !add_slice(build, index, slice, &box))
-        rc = no_memory(err);
+        rc = dt_no_memory(err);
     return rc;
 }
 
@@ -342,7 +338,7 @@ static dt_result_t check_files(const struct dt_build *build,
     const struct dt_manifest_file **file =
         calloc(build->nfiles + 1, sizeof(*file));
     if (!file)
-        return no_memory(err);
+        return dt_no_memory(err);
     for (size_t i = 0; i < build->nfiles; i++)
         file[i] = &build->file[i];
     qsort(file, build->nfiles, sizeof(*file), by_file_name);
@@ -362,7 +358,7 @@ static dt_result_t check_cover(const struct dt_manifest_tensor *t,
     size_t a, b, bytes = 0;
     struct dt_slice *box = calloc(t->nslices + 1, sizeof(*box));
     if (!box)
-        return no_memory(err);
+        return dt_no_memory(err);
     for (size_t i = 0; i < t->nslices; i++)
         box[i] = (struct dt_slice){t->tensor.ndim, t->slice[i].at,
                                    t->slice[i].extent};
@@ -373,7 +369,7 @@ static dt_result_t check_cover(const struct dt_manifest_tensor *t,
                             "tensor %s: rank %d's part overlaps rank %d's",
                             t->tensor.name, t->slice[b].rank, t->slice[a].rank);
     if (rc != DT_SUCCESS)
-        return no_memory(err);
+        return dt_no_memory(err);
     for (size_t i = 0; i < t->nslices; i++)
         bytes += t->slice[i].bytes; /* they are disjoint: no more than all */
     if (bytes != t->tensor.bytes)
@@ -420,7 +416,7 @@ dt_result_t dt_build_finish(const struct dt_build *build, int world_size,
     dt_result_t rc = DT_SUCCESS;
     if (!m.file || !m.tensor || !m.slices || !m.coords || !m.sums ||
         !arrange(build, &m))
-        rc = no_memory(err);
+        rc = dt_no_memory(err);
     if (rc == DT_SUCCESS)
         rc = check_files(build, err);
     for (size_t i = 0; world_size > 0 && i < m.count && rc == DT_SUCCESS; i++)

@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "base/file.h"
+#include "ckpt/format/failure.h"
 
 #define CHUNK (1 << 20)
 
@@ -65,7 +66,7 @@ dt_result_t dt_checksum_file(int fd, size_t size, uint64_t *checksum,
 {
     char *buf = malloc(CHUNK);
     if (!buf)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     dt_result_t rc = DT_SUCCESS;
     XXH3_state_t hash;
     XXH3_64bits_reset(&hash);

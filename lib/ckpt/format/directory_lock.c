@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "ckpt/format/failure.h"
 
 #define RECORD_BYTE 0
 #define RECORD      1024 /* bytes of .lock; what is not text is newlines */
@@ -336,7 +337,7 @@ dt_result_t dt_directory_lock_take(int dirfd, const char *dir,
         return rc;
     struct dt_directory_lock *g = calloc(1, sizeof(*g));
     if (!g)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     g->fd = -1;
     g->pid = getpid();
     g->dirfd = fcntl(dirfd, F_DUPFD_CLOEXEC, 0);

@@ -11,41 +11,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+#include "ckpt/format/failure.h"
+
 #define BLOCKS_MAX 255
 #define CALL_MAX   ((size_t)1 << 30) /* isa-l counts bytes in an int */
 
 /* ---- schemes ---- */
 
-/* A decimal number of one to three digits. */
-static bool number(const char **text, int *value)
-{
-    int digits = 0;
-    for (*value = 0; digits < 4 && **text >= '0' && **text <= '9'; digits++)
-        *value = *value * 10 + *(*text)++ - '0';
-    return digits > 0 && digits < 4;
-}
-
 static bool parse(const char *text, int *k, int *m)
 {
-    *k = *m = 0;
-    if (strcmp(text, "none") == 0)
-        return true;
+    uint64_t data = 0, parity = 0;
+    bool good = true;
     if (strcmp(text, "partner") == 0) {
-        *k = *m = 1;
-        return true;
-    }
-    if (strncmp(text, "xor:", 4) == 0) {
+        data = parity = 1;
+    } else if (strncmp(text, "xor:", 4) == 0) {
         text += 4;
-        bool good = number(&text, k) && *k >= 2 && *k <= BLOCKS_MAX && !*text;
-        --*k;
-        *m = 1;
-        return good;
+        good =
+            dt_number_scan(&text, 10, BLOCKS_MAX, &data) && !*text && data >= 2;
+        data -= good;
+        parity = 1;
+    } else if (strcmp(text, "none") != 0) {
+        good = strncmp(text, "rs:", 3) == 0;
+        text += good ? 3 : 0;
+        good = good && dt_number_scan(&text, 10, BLOCKS_MAX, &data) &&
+               *text++ == '+' &&
+               dt_number_scan(&text, 10, BLOCKS_MAX, &parity) && !*text &&
+               data >= 1 && parity >= 1 && data + parity <= BLOCKS_MAX;
     }
-    if (strncmp(text, "rs:", 3) != 0)
-        return false;
-    text += 3;
-    return number(&text, k) && *text++ == '+' && number(&text, m) && !*text &&
-           *k >= 1 && *m >= 1 && *k + *m <= BLOCKS_MAX;
+    *k = (int)data;
+    *m = (int)parity;
+    return good;
 }
 
 dt_result_t dt_erasure_parse(const char *text, const char *source,
@@ -149,7 +145,7 @@ static dt_result_t multiply(int k, int n, size_t len, unsigned char *rows,
     unsigned char **to = malloc((size_t)n * sizeof(*to));
     dt_result_t rc = DT_SUCCESS;
     if (!tables || !from || !to) {
-        rc = dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        rc = dt_no_memory(err);
         goto free_tables;
     }
     ec_init_tables(k, n, rows, tables);
@@ -186,7 +182,7 @@ dt_result_t dt_erasure_encode(int k, int m, size_t len,
         return rc;
     unsigned char *rows = malloc((size_t)k * (size_t)m);
     if (!rows)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     parity_rows(k, m, rows);
     rc = multiply(k, m, len, rows, data, parity, err);
     free(rows);
@@ -223,7 +219,7 @@ dt_result_t dt_erasure_row(int k, int m, const int *have, int wanted,
         return rc;
     unsigned char *room = malloc(3 * BLOCKS_MAX * BLOCKS_MAX);
     if (!room)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     if (!recovery_row(k, m, have, wanted, room, row))
         rc = dt_error_set(err, DT_ERR_INVALID_ARG, "the code has no inverse");
     free(room);

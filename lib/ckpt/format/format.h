@@ -9,6 +9,7 @@
 #include "ckpt/format/checksum.h"
 #include "ckpt/format/directory_lock.h"
 #include "ckpt/format/erasure.h"
+#include "ckpt/format/failure.h"
 #include "ckpt/format/manifest.h"
 #include "ckpt/format/manifest_file.h"
 #include "ckpt/format/manifest_json.h"

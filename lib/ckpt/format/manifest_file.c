@@ -12,17 +12,11 @@
 
 #include "base/file.h"
 #include "ckpt/format/checksum.h"
+#include "ckpt/format/failure.h"
 #include "ckpt/format/manifest_json.h"
 #include "ckpt/format/safetensors.h"
 
 /* ---- writing ---- */
-
-static dt_result_t failed(struct dt_error *err, const char *name)
-{
-    int why = errno;
-    return dt_error_set(err, dt_file_result(why), "%s: %s", name,
-                        strerror(why));
-}
 
 dt_result_t dt_manifest_put(int dirfd, const char *text, size_t len,
                             struct dt_error *err)
@@ -30,16 +24,16 @@ dt_result_t dt_manifest_put(int dirfd, const char *text, size_t len,
     int fd = openat(dirfd, DT_MANIFEST_TMP,
                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0)
-        return failed(err, DT_MANIFEST_TMP);
+        return dt_failed(err, DT_MANIFEST_TMP);
     dt_result_t rc = DT_SUCCESS;
     if (dt_file_write(fd, text, len) || dt_file_sync(fd))
-        rc = failed(err, DT_MANIFEST_TMP);
+        rc = dt_failed(err, DT_MANIFEST_TMP);
     if (close(fd) && rc == DT_SUCCESS)
-        rc = failed(err, DT_MANIFEST_TMP);
+        rc = dt_failed(err, DT_MANIFEST_TMP);
     if (rc == DT_SUCCESS &&
         (renameat(dirfd, DT_MANIFEST_TMP, dirfd, DT_MANIFEST_NAME) ||
          dt_file_sync(dirfd)))
-        rc = failed(err, DT_MANIFEST_NAME);
+        rc = dt_failed(err, DT_MANIFEST_NAME);
     return rc;
 }
 
@@ -80,7 +74,7 @@ dt_result_t dt_manifest_text(int dirfd, char **text, size_t *len,
     if (size > DT_MANIFEST_MAX)
         rc = dt_error_set(err, DT_ERR_CORRUPT, DT_MANIFEST_NAME ": too large");
     else if (!found)
-        rc = dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        rc = dt_no_memory(err);
     else if (n < 0)
         rc = dt_error_set(err, DT_ERR_CORRUPT, DT_MANIFEST_NAME ": %s",
                           strerror(errno));

@@ -11,6 +11,7 @@
 
 #include "ckpt/format/build.h"
 #include "ckpt/format/checksum.h"
+#include "ckpt/format/failure.h"
 
 #define FORMAT "slurm-dt checkpoint"
 
@@ -22,11 +23,6 @@
     (sizeof(SEAL) - 1 + DT_CHECKSUM_TEXT - 1 + sizeof(SEAL_END) - 1)
 
 #define SUM_DIGITS (DT_CHECKSUM_TEXT - 1)
-
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
 
 static dt_result_t corrupt(struct dt_error *err, const char *why)
 {
@@ -264,7 +260,7 @@ static dt_result_t parse_slice(struct dt_build *build, size_t index,
         return wrong(err, "a slice has not as many checksums as blocks");
     uint64_t *sum = calloc(blocks + 1, sizeof(*sum));
     if (!sum)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     slice.sum = sum;
     dt_result_t rc = parse_sums(sums, blocks, sum)
                          ? dt_build_slice(build, index, &slice, err)
@@ -354,7 +350,7 @@ dt_result_t dt_manifest_print(const struct dt_manifest *manifest, char **text,
     size_t out_len = 0;
     FILE *out = open_memstream(&out_text, &out_len);
     if (!out)
-        return no_memory(err);
+        return dt_no_memory(err);
     /* the object's own brace becomes the last byte of the seal */
     fprintf(out, SEAL "%016d" SEAL_END, 0);
     fseeko(out, SEAL_LEN - 1, SEEK_SET);
@@ -362,7 +358,7 @@ dt_result_t dt_manifest_print(const struct dt_manifest *manifest, char **text,
     bool failed = ferror(out);
     if (fclose(out) || failed) {
         free(out_text);
-        return no_memory(err);
+        return dt_no_memory(err);
     }
     char sum[DT_CHECKSUM_TEXT];
     char *object = out_text + SEAL_LEN - 1;
@@ -522,7 +518,7 @@ static dt_result_t parse_root(struct dt_manifest *m, json_t *root,
     dt_build_clear(&build);
     return rc == DT_ERR_INVALID_ARG ? corrupt(err, why.text)
            : rc == DT_SUCCESS       ? rc
-                                    : no_memory(err);
+                                    : dt_no_memory(err);
 }
 
 /* Is it exactly as printed, and the checksum right? */
@@ -550,7 +546,7 @@ static dt_result_t self_checksum(json_t *root, uint64_t *sum,
         without ? json_dumps(without, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     json_decref(without);
     if (!text)
-        return no_memory(err);
+        return dt_no_memory(err);
     *sum = dt_checksum(text, strlen(text));
     free(text);
     return DT_SUCCESS;
@@ -686,7 +682,7 @@ dt_result_t dt_part_print(const struct dt_part *part, char **text, size_t *len,
     dt_manifest_clear(&body);
     if (failed) {
         free(out_text);
-        return no_memory(err);
+        return dt_no_memory(err);
     }
     *text = out_text;
     *len = out_len;

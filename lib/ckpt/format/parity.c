@@ -13,6 +13,7 @@
 #include "base/cursor.h"
 #include "base/file.h"
 #include "ckpt/format/checksum.h"
+#include "ckpt/format/failure.h"
 
 #define MAGIC      "DTPARITY"
 #define LAYOUT     1
@@ -130,7 +131,7 @@ dt_result_t dt_parity_finish(int fd, const struct dt_parity *parity,
     size_t n = sum_bytes(parity) / sizeof(*sum);
     unsigned char *table = malloc(n * sizeof(*sum) + 1);
     if (!table)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     for (size_t i = 0; i < n; i++)
         put(table + 8 * i, sum[i], 8);
     pack(header, parity, dt_checksum(table, 8 * n));

@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "ckpt/format/failure.h"
+
 dt_result_t dt_redundancy_set_init(struct dt_redundancy_set *set,
                                    const struct dt_manifest *manifest,
                                    const int *holder,
@@ -19,9 +21,7 @@ dt_result_t dt_redundancy_set_init(struct dt_redundancy_set *set,
         return DT_ERR_CORRUPT;
     t.span = calloc((size_t)t.layout.size, sizeof(*t.span));
     t.parity_holder = calloc((size_t)t.layout.size, sizeof(*t.parity_holder));
-    dt_result_t rc = t.span && t.parity_holder
-                         ? DT_SUCCESS
-                         : dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+    dt_result_t rc = t.span && t.parity_holder ? DT_SUCCESS : dt_no_memory(err);
     for (int i = 0; i < t.layout.size && rc == DT_SUCCESS; i++) {
         t.parity_holder[i] = -1;
         rc = dt_span_init(&t.span[i], manifest, t.layout.first + i, err);

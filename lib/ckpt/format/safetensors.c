@@ -10,16 +10,12 @@
 
 #include "base/cursor.h"
 #include "base/file.h"
+#include "ckpt/format/failure.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "safetensors is little-endian, tensors are written as they lie");
 
 #define LENGTH_BYTES 8 /* of the header's length */
-
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
 
 static dt_result_t corrupt(struct dt_error *err, const char *why)
 {
@@ -79,7 +75,7 @@ dt_result_t dt_safetensors_layout(size_t count,
                                   size_t *header_len, size_t *size,
                                   struct dt_error *err)
 {
-    dt_result_t rc = no_memory(err);
+    dt_result_t rc = dt_no_memory(err);
     char *json = NULL, *out = NULL;
     size_t *order = data_order(count, tensor);
     if (order)
@@ -219,7 +215,7 @@ dt_result_t dt_safetensors_parse(struct dt_safetensors *st, const char *header,
     }
     found.entry = calloc(json_object_size(root) + 1, sizeof(*found.entry));
     if (!found.entry) {
-        rc = no_memory(err);
+        rc = dt_no_memory(err);
         goto free_root;
     }
     rc = parse_entries(&found, root, LENGTH_BYTES + len, size, err);
@@ -248,7 +244,7 @@ dt_result_t dt_safetensors_read(struct dt_safetensors *st, int fd, size_t size,
         return corrupt(err, "header is longer than the file");
     char *header = malloc(len + 1);
     if (!header)
-        return no_memory(err);
+        return dt_no_memory(err);
     dt_result_t rc;
     n = dt_file_read(fd, header, len, LENGTH_BYTES);
     if (n < 0)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ckpt/format/failure.h"
+
 #define BYTES_MAX ((size_t)1 << 53) /* so that no sum of them overflows */
 
 static int by_name(const void *a, const void *b, void *manifest)
@@ -24,7 +26,7 @@ dt_result_t dt_span_init(struct dt_span *span,
     struct dt_span all = {0};
     all.part = calloc(manifest->nfiles + 1, sizeof(*all.part));
     if (!all.part)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     for (size_t f = 0; f < manifest->nfiles; f++)
         if (manifest->file[f].node == node)
             all.part[all.count++].file = (int)f;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "ckpt/format/failure.h"
 #include "ckpt/format/manifest_file.h"
 
 /* ---- names ---- */
@@ -134,7 +135,7 @@ dt_result_t dt_store_list(int dirfd, struct dt_store_entry **entries,
             room = room ? 2 * room : 64;
             void *more = realloc(list, room * sizeof(*list));
             if (!more) {
-                rc = dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+                rc = dt_no_memory(err);
                 goto free_list;
             }
             list = more;

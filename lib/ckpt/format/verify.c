@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "ckpt/format/checksum.h"
+#include "ckpt/format/failure.h"
 
 #define PIECE ((size_t)256 << 10) /* stays in the core's cache */
 
@@ -104,7 +105,7 @@ dt_result_t dt_verify_begin(struct dt_verify **verify,
     if (!v || !range) {
         free(v);
         free(range);
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     }
     *v = (struct dt_verify){.range = range};
     add_ranges(v, manifest, file);
@@ -161,7 +162,7 @@ static dt_result_t read_all(struct dt_verify *v, int fd, size_t size,
     void *piece = malloc(PIECE);
     ssize_t n = 1;
     if (!piece)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     for (size_t at = 0; at < size && n > 0; at += (size_t)n) {
         n = dt_file_read(fd, piece, size - at < PIECE ? size - at : PIECE,
                          (off_t)at);

@@ -40,7 +40,7 @@ struct fetch {
 static void no_memory(struct fetch *f)
 {
     if (f->code == DT_SUCCESS)
-        f->code = dt_error_set(&f->why, DT_ERR_NO_MEMORY, "out of memory");
+        f->code = dt_no_memory(&f->why);
 }
 
 static dt_result_t vote(struct fetch *f, struct dt_error *err)
@@ -184,7 +184,7 @@ static dt_result_t fetch_remote(const struct dt_source *source,
     f.piece = calloc(1, PIECE);
     dt_result_t rc = DT_SUCCESS;
     if (!lists || !f.votes || !f.piece) {
-        rc = dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        rc = dt_no_memory(err);
         goto free_lists;
     }
     f.asks = lists;

@@ -54,11 +54,6 @@ struct message {
 _Static_assert(sizeof(struct dt_store_entry) % 8 == 0, "whole words");
 _Static_assert(sizeof(struct message) % 8 == 0, "whole words");
 
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
 /* Broadcast the message of rank 0 and the bytes that belong to it. *data is the
  * caller's on rank 0 and is allocated here on the others. One result for all
  * ranks. */
@@ -78,7 +73,7 @@ static dt_result_t announce(const struct dt_ckpt *ckpt, struct message *message,
     /* A rank without memory must take part, or the others would wait. */
     struct dt_vote mine = {0};
     if (bytes > 0 && !*data)
-        mine.code = no_memory(&mine.err);
+        mine.code = dt_no_memory(&mine.err);
     rc = dt_vote_agree(world, &mine, ckpt->votes, ckpt->size, err);
     if (rc == DT_SUCCESS && bytes > 0)
         rc = dt_vote_announce(world, *data, bytes, err);
@@ -99,7 +94,7 @@ static dt_result_t add_candidate(struct candidates *all,
         size_t room = all->room ? 2 * all->room : 64;
         void *more = realloc(all->list, room * sizeof(*all->list));
         if (!more)
-            return no_memory(err);
+            return dt_no_memory(err);
         all->list = more;
         all->room = room;
     }

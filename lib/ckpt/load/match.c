@@ -7,11 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
 /* ---- comparing ---- */
 
 /* Replicated tensors and those in parts load into each other. */
@@ -141,7 +136,7 @@ static dt_result_t make_blobs(struct dt_match *match,
 {
     match->blob = calloc(manifest->count + 1, sizeof(*match->blob));
     if (!match->blob)
-        return no_memory(err);
+        return dt_no_memory(err);
     for (size_t i = 0; i < manifest->count; i++) {
         const struct dt_manifest_tensor *t = &manifest->tensor[i];
         if (t->kind != DT_MANIFEST_BLOB)
@@ -153,7 +148,7 @@ static dt_result_t make_blobs(struct dt_match *match,
         blob->bytes = t->slice[t->replicated ? 0 : ckpt->rank].bytes;
         blob->data = malloc(blob->bytes + 1);
         if (!blob->data)
-            return no_memory(err);
+            return dt_no_memory(err);
     }
     return DT_SUCCESS;
 }
@@ -174,7 +169,7 @@ dt_result_t dt_match(struct dt_match *match, const struct dt_ckpt *ckpt,
     const struct dt_manifest_tensor **found =
         calloc(ckpt->count + 1, sizeof(*found));
     bool *seen = calloc(manifest->count + 1, sizeof(*seen));
-    dt_result_t rc = found && seen ? DT_SUCCESS : no_memory(err);
+    dt_result_t rc = found && seen ? DT_SUCCESS : dt_no_memory(err);
     if (rc == DT_SUCCESS)
         rc = find_all(ckpt, manifest, found, seen, err);
     if (rc == DT_SUCCESS)
@@ -183,7 +178,7 @@ dt_result_t dt_match(struct dt_match *match, const struct dt_ckpt *ckpt,
         want_all(&new, ckpt, found); /* counts */
         new.want = calloc(new.count + 1, sizeof(*new.want));
         if (!new.want)
-            rc = no_memory(err);
+            rc = dt_no_memory(err);
     }
     if (rc == DT_SUCCESS) {
         want_all(&new, ckpt, found);

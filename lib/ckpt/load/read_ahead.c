@@ -68,11 +68,6 @@ static size_t align_up(size_t at)
     return align_down(at + ALIGN - 1);
 }
 
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
 /* ---- the list ---- */
 
 dt_result_t dt_read_ahead_open(struct dt_read_ahead **ahead,
@@ -81,7 +76,7 @@ dt_result_t dt_read_ahead_open(struct dt_read_ahead **ahead,
 {
     struct dt_read_ahead *new = calloc(1, sizeof(*new));
     if (!new)
-        return no_memory(err);
+        return dt_no_memory(err);
     new->reader = (struct dt_reader){.source = source, .fd = -1};
     pthread_mutex_init(&new->lock, NULL);
     pthread_cond_init(&new->moved, NULL);
@@ -96,7 +91,7 @@ dt_result_t dt_read_ahead_add(struct dt_read_ahead *a, int file, size_t offset,
         size_t room = a->room ? 2 * a->room : 256;
         void *more = realloc(a->block, room * sizeof(*a->block));
         if (!more)
-            return no_memory(err);
+            return dt_no_memory(err);
         a->block = more;
         a->room = room;
     }

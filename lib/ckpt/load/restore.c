@@ -67,7 +67,7 @@ static bool fail(struct restore *g, dt_result_t rc)
 
 static bool no_memory(struct restore *g)
 {
-    return fail(g, dt_error_set(g->err, DT_ERR_NO_MEMORY, "out of memory"));
+    return fail(g, dt_no_memory(g->err));
 }
 
 static bool is_local(const struct dt_source *source, int file)
@@ -392,7 +392,7 @@ dt_result_t dt_restore_rounds(const struct dt_source *source,
 {
     struct restore *g = create(source);
     if (!g)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     g->counting = true;
     g->copy = copy;
     g->err = err;

@@ -370,7 +370,7 @@ dt_result_t dt_chain_open(struct dt_chain **chain, const struct dt_plan *plan,
 {
     struct dt_chain *c = calloc(1, sizeof(*c));
     if (!c)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     *c = (struct dt_chain){.plan = plan, .source = source, .rank = dt_rank()};
     c->queue = calloc((size_t)plan->queues + 1, sizeof(*c->queue));
     if (c->queue)
@@ -382,7 +382,7 @@ dt_result_t dt_chain_open(struct dt_chain **chain, const struct dt_plan *plan,
     c->block = malloc(plan->chunk);
     if (!c->queue || !c->link || !c->spare || !c->memory || !c->block) {
         dt_chain_close(c);
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     }
     while (c->spares < n) {
         c->spare[c->spares] = c->memory + c->spares * plan->chunk;

@@ -17,13 +17,6 @@
 
 #define END ".safetensors"
 
-static dt_result_t failed(const char *what, struct dt_error *err)
-{
-    int why = errno;
-    return dt_error_set(err, dt_file_result(why), "%s: %s", what,
-                        strerror(why));
-}
-
 /* ---- the files ---- */
 
 static bool is_data(const char *name)
@@ -56,16 +49,16 @@ static dt_result_t list_files(struct dt_node_data *data, struct dt_error *err)
     struct dirent *entry;
     dt_result_t rc = DT_SUCCESS;
     if (!stream) {
-        rc = failed("the directory", err);
+        rc = dt_failed(err, "the directory");
         if (fd >= 0)
             close(fd);
         return rc;
     }
     while (rc == DT_SUCCESS && (errno = 0, entry = readdir(stream)))
         if (is_data(entry->d_name) && add_file(data, entry->d_name))
-            rc = failed(entry->d_name, err);
+            rc = dt_failed(err, entry->d_name);
     if (rc == DT_SUCCESS && errno)
-        rc = failed("the directory", err);
+        rc = dt_failed(err, "the directory");
     closedir(stream);
     return rc;
 }
@@ -91,9 +84,10 @@ static dt_result_t map_file(struct dt_node_data *data, int memoryfd, size_t f,
     struct dt_manifest_file *file = &data->disk.manifest.file[f];
     int fd = dt_file_open(memoryfd, file->name, &file->size);
     if (fd < 0)
-        return failed(file->name, err);
+        return dt_failed(err, file->name);
     void *map = mmap(NULL, file->size, PROT_READ, MAP_SHARED, fd, 0);
-    dt_result_t rc = map == MAP_FAILED ? failed(file->name, err) : DT_SUCCESS;
+    dt_result_t rc =
+        map == MAP_FAILED ? dt_failed(err, file->name) : DT_SUCCESS;
     if (rc == DT_SUCCESS)
         data->map[f] = map;
     close(fd);
@@ -113,7 +107,7 @@ dt_result_t dt_node_data_open(struct dt_node_data *data, int dirfd,
         return rc;
     data->map = calloc(m->nfiles + 1, sizeof(*data->map));
     if (!data->map)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     for (size_t f = 0; f < m->nfiles && rc == DT_SUCCESS; f++)
         if (memoryfd >= 0 && is_whole(m, m->file[f].name))
             rc = map_file(data, memoryfd, f, err);

@@ -69,7 +69,7 @@ static dt_result_t list_here(const struct dt_tier *tier,
     }
     struct dt_node_local *list = calloc(n + 1, sizeof(*list));
     if (!list)
-        rc = dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        rc = dt_no_memory(err);
     for (size_t i = 0; i < n && list; i++) {
         if (!entry[i].complete)
             continue;
@@ -156,7 +156,7 @@ dt_result_t dt_node_local_list(struct dt_ckpt *ckpt, const struct dt_tier *tier,
     found = calloc(total + 1, sizeof(*found));
     sizes = calloc(2 * (size_t)ckpt->size, sizeof(*sizes));
     if (!all || !found || !sizes)
-        mine.code = dt_error_set(&mine.err, DT_ERR_NO_MEMORY, "out of memory");
+        mine.code = dt_no_memory(&mine.err);
     rc = agree(ckpt, &mine, err);
     if (rc == DT_SUCCESS)
         rc = share_lists(ckpt, here, all, sizes, err);
@@ -266,8 +266,7 @@ static dt_result_t share_manifest(struct opening *o, struct dt_error *err)
     if (!o->text)
         o->text = malloc(o->len + 1);
     if (!o->text)
-        o->mine.code =
-            dt_error_set(&o->mine.err, DT_ERR_NO_MEMORY, "out of memory");
+        o->mine.code = dt_no_memory(&o->mine.err);
     rc = agree(o->ckpt, &o->mine, err);
     for (size_t at = 0; at < o->len && rc == DT_SUCCESS; at += PIECE)
         rc = dt_vote_outcome(
@@ -342,8 +341,7 @@ static void read_manifest(struct opening *o)
     o->who = calloc(n + 1, sizeof(*o->who));
     o->source.holder = calloc(n + 1, sizeof(*o->source.holder));
     if (!o->have || !o->who || !o->source.holder)
-        o->mine.code =
-            dt_error_set(&o->mine.err, DT_ERR_NO_MEMORY, "out of memory");
+        o->mine.code = dt_no_memory(&o->mine.err);
 }
 
 /* Find the holder of each file. Each rank of a node looks for some of them. */

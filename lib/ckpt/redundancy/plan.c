@@ -89,7 +89,7 @@ static dt_result_t find_sets(struct planning *p, struct dt_error *err)
     plan->set = calloc((size_t)n, sizeof(*plan->set));
     plan->fd = calloc((size_t)n, sizeof(*plan->fd));
     if (!plan->set || !plan->fd)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     for (int node = 0; node < n; node++)
         plan->fd[node] = -1;
     for (int node = 0; node < n; node = layout.first + layout.size) {
@@ -135,7 +135,7 @@ static dt_result_t find_parity(struct planning *p, dt_result_t code,
     struct dt_vote mine = {.code = code, .err = *why};
     int32_t *have = calloc(2 * n, sizeof(*have));
     if (!have && code == DT_SUCCESS)
-        mine.code = dt_error_set(&mine.err, DT_ERR_NO_MEMORY, "out of memory");
+        mine.code = dt_no_memory(&mine.err);
     dt_result_t rc = dt_vote_agree(dt_comm_world(), &mine, p->ckpt->votes,
                                    p->ckpt->size, err);
     if (rc != DT_SUCCESS)
@@ -236,7 +236,7 @@ dt_result_t dt_plan_make(struct dt_plan *plan, struct dt_ckpt *ckpt,
     rc = find_sets(&p, &why);
     plan->item = calloc(source->manifest.nfiles + 1, sizeof(*plan->item));
     if (rc == DT_SUCCESS && !plan->item)
-        rc = dt_error_set(&why, DT_ERR_NO_MEMORY, "out of memory");
+        rc = dt_no_memory(&why);
     rc = find_parity(&p, rc, &why, err);
     if (rc != DT_SUCCESS)
         return rc;

@@ -95,7 +95,7 @@ static dt_result_t exchange_slices(struct dt_ckpt *ckpt, struct dt_error *err)
     uint64_t *mine = calloc(n, sizeof(*mine));
     struct dt_vote vote = {0};
     if (!all || !mine)
-        vote.code = dt_error_set(&vote.err, DT_ERR_NO_MEMORY, "out of memory");
+        vote.code = dt_no_memory(&vote.err);
     dt_result_t rc =
         dt_vote_agree(ckpt->comm, &vote, ckpt->votes, ckpt->size, err);
     if (rc != DT_SUCCESS || !all || !mine)

@@ -45,11 +45,6 @@ struct commit {
     struct verdict verdict;
 };
 
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
 /* ---- rank 0: the manifest ---- */
 
 /* Gather the parts at rank 0: text[r] of len[r] bytes. *all owns them. */
@@ -65,7 +60,7 @@ static dt_result_t gather_parts(struct commit *c, char **all, char **text,
         total += root ? ckpt->votes[r].text_bytes : 0;
     *all = malloc(total + 1);
     if (!counts || !*all) {
-        no_memory(err);
+        dt_no_memory(err);
         goto free_counts;
     }
     size_t *sdispls = counts + n, *rcounts = sdispls + n,
@@ -234,7 +229,7 @@ static dt_result_t commit_nodes(struct commit *c, bool *alive,
     if (ckpt->rank != 0)
         c->text = malloc(len + 1);
     if (!c->text)
-        return no_memory(err); /* the other ranks time out */
+        return dt_no_memory(err); /* the other ranks time out */
     *alive = false;
     dt_result_t rc = dt_vote_outcome(
         dt_bcast(c->text, len, DT_DTYPE_U8, 0, ckpt->comm, DT_STREAM_NONE),
@@ -288,7 +283,7 @@ static dt_result_t conclude(struct commit *c, bool *alive, struct dt_error *err)
     size_t *len = calloc(n, sizeof(*len));
     *alive = false;
     if (!text || !len) {
-        rc = no_memory(err); /* the other ranks time out */
+        rc = dt_no_memory(err); /* the other ranks time out */
         goto free_lists;
     }
     if (rc == DT_SUCCESS) {

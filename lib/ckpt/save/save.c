@@ -317,7 +317,7 @@ dt_result_t dt_saver_open(struct dt_ckpt *ckpt, struct dt_error *err)
 {
     struct dt_saver *saver = calloc(1, sizeof(*saver));
     if (!saver)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     saver->lock = -1;
     for (int i = 0; i < DT_TIERS; i++)
         saver->prune[i] = -1;

@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
 void dt_shard_clear(struct dt_shard *shard)
 {
     free(shard->slice);
@@ -26,7 +21,7 @@ static dt_result_t lay_out(struct dt_shard *shard, struct dt_error *err)
     const struct dt_tensor **tensor = calloc(shard->count + 1, sizeof(*tensor));
     size_t *offset = calloc(shard->count + 1, sizeof(*offset));
     if (!tensor || !offset) {
-        no_memory(err);
+        dt_no_memory(err);
         goto free_lists;
     }
     for (size_t i = 0; i < shard->count; i++)
@@ -48,7 +43,7 @@ static dt_result_t give_sums(struct dt_shard *shard, struct dt_error *err)
         n += dt_manifest_blocks(shard->slice[i].piece.bytes);
     shard->sums = calloc(n + 1, sizeof(*shard->sums));
     if (!shard->sums)
-        return no_memory(err);
+        return dt_no_memory(err);
     n = 0;
     for (size_t i = 0; i < shard->count; i++) {
         shard->slice[i].sum = shard->sums + n;
@@ -75,7 +70,7 @@ dt_result_t dt_shard_make(struct dt_shard *shard, const struct dt_ckpt *ckpt,
     struct dt_shard new = {0};
     new.slice = calloc(ckpt->count + 1, sizeof(*new.slice));
     if (!new.slice)
-        return no_memory(err);
+        return dt_no_memory(err);
     for (size_t i = 0; i < ckpt->count; i++)
         if (ckpt->tensor[i].writes)
             new.slice[new.count++] = (struct dt_shard_slice){
@@ -100,7 +95,7 @@ dt_result_t dt_shard_rest(struct dt_shard *shard, const struct dt_shard *whole,
     struct dt_shard new = {0};
     new.slice = calloc(whole->count + 1, sizeof(*new.slice));
     if (!new.slice)
-        return no_memory(err);
+        return dt_no_memory(err);
     for (size_t i = 0; i < whole->count; i++)
         if (!skip[i])
             new.slice[new.count++] = whole->slice[i];

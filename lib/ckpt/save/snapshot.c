@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "ckpt/format/format.h"
 
 #define SLOTS 2
 
@@ -38,19 +39,12 @@ struct dt_snapshot {
     struct room private;
 };
 
-static dt_result_t failed(struct dt_error *err, const char *what)
-{
-    int why = errno;
-    return dt_error_set(err, dt_file_result(why), "%s: %s", what,
-                        strerror(why));
-}
-
 dt_result_t dt_snapshot_open(int dirfd, int rank, struct dt_snapshot **snapshot,
                              struct dt_error *err)
 {
     struct dt_snapshot *new = calloc(1, sizeof(*new));
     if (!new)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     new->dirfd = dirfd;
     for (int i = 0; i < SLOTS; i++) {
         snprintf(new->slot[i].name, sizeof(new->slot[i].name),
@@ -133,12 +127,12 @@ static dt_result_t grow_slot(struct slot *slot, size_t size,
         if (ftruncate(slot->fd, 0)) /* what it had got */
             why = errno;
         errno = why;
-        return failed(err, slot->name);
+        return dt_failed(err, slot->name);
     }
     void *map = mmap(NULL, size, PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_POPULATE, slot->fd, 0);
     if (map == MAP_FAILED)
-        return failed(err, slot->name);
+        return dt_failed(err, slot->name);
     slot->room = (struct room){.at = map, .len = whole_pages(size)};
     slot->size = size;
     return DT_SUCCESS;
@@ -160,10 +154,10 @@ static dt_result_t fit_slot(struct slot *slot, size_t size,
     if (size > slot->size) {
         errno = posix_fallocate(slot->fd, 0, (off_t)size);
         if (errno)
-            return failed(err, slot->name);
+            return dt_failed(err, slot->name);
     }
     if (ftruncate(slot->fd, (off_t)size)) /* it may have been longer before */
-        return failed(err, slot->name);
+        return dt_failed(err, slot->name);
     slot->size = size;
     return DT_SUCCESS;
 }
@@ -183,14 +177,14 @@ static dt_result_t take_slot(struct dt_snapshot *s, size_t size, char **image,
     for (int i = 0; i < SLOTS && !found; i++) {
         struct slot *slot = &s->slot[i];
         if (slot->fd < 0 && open_slot(s, slot))
-            return failed(err, slot->name);
+            return dt_failed(err, slot->name);
         if (is_free(slot))
             found = slot;
     }
     if (!found) {
         found = &s->slot[0];
         if (renew_slot(s, found))
-            return failed(err, found->name);
+            return dt_failed(err, found->name);
     }
     dt_result_t rc = fit_slot(found, size, err);
     if (rc == DT_SUCCESS) {
@@ -250,7 +244,7 @@ dt_result_t dt_snapshot_link(struct dt_snapshot *s, int dirfd, const char *name,
         return dt_error_set(err, DT_ERR_UNSUPPORTED,
                             "not in the memory of the node");
     if (linkat(s->dirfd, s->taken->name, dirfd, name, 0))
-        return failed(err, name);
+        return dt_failed(err, name);
     return DT_SUCCESS;
 }
 

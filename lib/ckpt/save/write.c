@@ -19,18 +19,6 @@
 #define WRITE_AHEAD_MIN (16 << 20) /* bytes that are worth another thread */
 #endif
 
-static dt_result_t failed(struct dt_error *err, const char *what)
-{
-    int why = errno;
-    return dt_error_set(err, dt_file_result(why), "%s: %s", what,
-                        strerror(why));
-}
-
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
 /* ---- the directory ---- */
 
 static dt_result_t open_tier(struct dt_writing *w, struct dt_error *err)
@@ -38,7 +26,8 @@ static dt_result_t open_tier(struct dt_writing *w, struct dt_error *err)
     if (w->tier->memory)
         return dt_memory_open(w->tier->dir, &w->dirfd, err);
     w->dirfd = dt_store_open(w->tier->dir);
-    return w->dirfd < 0 ? failed(err, "cannot open the directory") : DT_SUCCESS;
+    return w->dirfd < 0 ? dt_failed(err, "cannot open the directory")
+                        : DT_SUCCESS;
 }
 
 static dt_result_t open_partial(struct dt_writing *w, struct dt_error *err)
@@ -49,9 +38,9 @@ static dt_result_t open_partial(struct dt_writing *w, struct dt_error *err)
     if (w->leader)
         dt_store_sweep(w->dirfd, w->partial);
     if (mkdirat(w->dirfd, w->partial, 0777) && errno != EEXIST)
-        return failed(err, "cannot write in the directory");
+        return dt_failed(err, "cannot write in the directory");
     w->partialfd = dt_store_open_at(w->dirfd, w->partial);
-    return w->partialfd < 0 ? failed(err, w->partial) : DT_SUCCESS;
+    return w->partialfd < 0 ? dt_failed(err, w->partial) : DT_SUCCESS;
 }
 
 /* ---- a new file ---- */
@@ -92,7 +81,7 @@ static dt_result_t fill_file(struct dt_ckpt *ckpt, const struct dt_shard *shard,
     struct dt_piece whole = {image, shard->size};
     struct dt_piece *piece = image ? NULL : pieces(shard);
     if (!image && !piece)
-        return no_memory(err);
+        return dt_no_memory(err);
     dt_result_t rc = DT_SUCCESS;
     if (dt_drain_write(fd, image ? &whole : piece, image ? 1 : shard->count + 1,
                        save->async ? ckpt->rate : 0,
@@ -117,9 +106,9 @@ static int create_file(const struct dt_writing *w, const char *name)
 static dt_result_t finish_file(int fd, dt_result_t rc, struct dt_error *err)
 {
     if (rc == DT_SUCCESS && dt_file_sync(fd))
-        rc = failed(err, "fsync");
+        rc = dt_failed(err, "fsync");
     if (close(fd) && rc == DT_SUCCESS)
-        rc = failed(err, "close");
+        rc = dt_failed(err, "close");
     return rc;
 }
 
@@ -137,7 +126,7 @@ static dt_result_t write_file(struct dt_ckpt *ckpt, struct dt_writing *w,
         return DT_SUCCESS; /* dt_write_end waits for it */
     int fd = create_file(w, name);
     if (fd < 0)
-        return failed(err, name);
+        return dt_failed(err, name);
     rc = fill_file(ckpt, shard, image, fd, &why);
     rc = finish_file(fd, rc, &why);
     if (rc != DT_SUCCESS)
@@ -252,7 +241,7 @@ static dt_result_t write_files(struct dt_ckpt *ckpt, struct dt_writing *w,
     bool *skip = calloc(n + 1, sizeof(*skip));
     dt_result_t rc = DT_ERR_NO_MEMORY;
     if (!same || !skip) {
-        no_memory(err);
+        dt_no_memory(err);
         goto free_lists;
     }
     bool link = !w->tier->memory &&
@@ -305,7 +294,7 @@ static dt_result_t print_part(const struct dt_ckpt *ckpt, struct dt_writing *w,
 {
     struct dt_part *part = dt_part_create(ckpt->rank, ckpt->node);
     if (!part)
-        return no_memory(err);
+        return dt_no_memory(err);
     dt_result_t rc = add_parts(ckpt, w, part, err);
     if (rc == DT_SUCCESS)
         rc = dt_part_print(part, &w->part, &w->len, err);

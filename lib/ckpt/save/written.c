@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
 void dt_written_clear(struct dt_written *written)
 {
     free(written->file);
@@ -31,7 +26,7 @@ dt_result_t dt_written_make(struct dt_written *written,
     new.sums = calloc(blocks + 1, sizeof(*new.sums));
     if (!new.slice || !new.sums) {
         dt_written_clear(&new);
-        return no_memory(err);
+        return dt_no_memory(err);
     }
     blocks = 0;
     for (size_t i = 0; i < shard->count; i++) {
@@ -55,7 +50,7 @@ dt_result_t dt_written_add(struct dt_written *written,
     void *more =
         realloc(written->file, (written->nfiles + 1) * sizeof(*written->file));
     if (!more)
-        return no_memory(err);
+        return dt_no_memory(err);
     written->file = more;
     written->file[written->nfiles] = *file;
     *index = (int)written->nfiles++;

@@ -340,9 +340,9 @@ static bool fold(struct dt_request *request, const struct dt_task *task)
         if (!request->inputs[i])
             return false;
     }
-    dt_exec_fold(at(request, task->dst), request->inputs, node->size,
-                 task->len / dt_dtype_size(shape->dtype), shape->dtype,
-                 shape->op, task->factor);
+    dt_exec_reduce_n(at(request, task->dst), request->inputs, node->size,
+                     task->len / dt_dtype_size(shape->dtype), shape->dtype,
+                     shape->op, task->factor);
     return true;
 }
 

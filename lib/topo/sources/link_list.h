@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* link_list.h - NVLinks and XGMI links as a source lists them, GPU by GPU, summed
- * up between pairs of GPUs. Pure. */
+/* link_list.h - NVLinks and XGMI links as a source lists them, GPU by GPU,
+ * summed up between pairs of GPUs. Pure. */
 #ifndef DT_TOPO_LINK_LIST_H
 #define DT_TOPO_LINK_LIST_H
 

@@ -11,7 +11,7 @@
 #include "base/number.h"
 #include "topo/sources.h"
 #include "topo/sources/link_list.h"
-#include "topo/sources/pci.h"
+#include "topo/sources/pci_tree.h"
 #include "topo/sources/xml.h"
 
 enum {

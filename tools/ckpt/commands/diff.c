@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ckpt/format/format.h"
 #include "files/floats.h"
 #include "files/stream.h"
 #include "text/describe.h"
-#include "text/errors.h"
 #include "text/options.h"
 #include "text/terminal.h"
 
@@ -227,7 +227,7 @@ static dt_result_t finish(struct diff *diff, struct dt_error *err)
     if (!diff->all)
         return DT_SUCCESS;
     if (diff->failed)
-        return no_memory(err);
+        return dt_no_memory(err);
     return print_json(json_pack("{s:s, s:s, s:b, s:O}", "a", diff->a->path, "b",
                                 diff->b->path, "same", diff->count == 0,
                                 "differences", diff->all),
@@ -246,7 +246,7 @@ dt_result_t command_diff(const struct options *options, int *status,
     if (rc != DT_SUCCESS)
         goto close_a;
     if (options->json && !(diff.all = json_array())) {
-        rc = no_memory(err);
+        rc = dt_no_memory(err);
         goto close_b;
     }
     progress_start("compare", a.bytes + b.bytes);

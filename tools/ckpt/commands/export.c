@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "ckpt/format/format.h"
 #include "files/npy.h"
 #include "files/npy_name.h"
 #include "files/outfile.h"
 #include "files/shard_file.h"
-#include "text/errors.h"
 #include "text/options.h"
 #include "text/terminal.h"
 
@@ -53,7 +53,7 @@ static dt_result_t make_items(struct checkpoint *c, struct item **items,
         n += m->tensor[i].kind == DT_MANIFEST_GLOBAL ? 1 : m->tensor[i].nslices;
     struct item *item = calloc(n + 1, sizeof(*item));
     if (!item)
-        return no_memory(err);
+        return dt_no_memory(err);
     for (size_t i = 0; i < m->count && rc == DT_SUCCESS; i++) {
         const struct dt_manifest_tensor *t = &m->tensor[i];
         bool one = t->kind == DT_MANIFEST_GLOBAL || t->replicated;
@@ -133,17 +133,17 @@ static dt_result_t export_new(const struct item *item, size_t n,
 {
     char *tmp;
     if (asprintf(&tmp, "%s.tmp-%ld", path, (long)getpid()) < 0)
-        return no_memory(err);
-    dt_result_t rc = mkdir(tmp, 0777) ? failed(err, path) : DT_SUCCESS;
+        return dt_no_memory(err);
+    dt_result_t rc = mkdir(tmp, 0777) ? dt_failed(err, path) : DT_SUCCESS;
     int fd = rc == DT_SUCCESS ? dt_store_open(tmp) : -1;
     if (rc == DT_SUCCESS && fd < 0)
-        rc = failed(err, path);
+        rc = dt_failed(err, path);
     if (fd >= 0) {
         rc = export_arrays(item, n, fd, false, err);
         if (rc == DT_SUCCESS &&
             renameat2(AT_FDCWD, tmp, AT_FDCWD, path, RENAME_NOREPLACE) &&
             (errno == EEXIST || rename(tmp, path)))
-            rc = failed(err, path);
+            rc = dt_failed(err, path);
         close(fd);
         if (rc != DT_SUCCESS)
             dt_store_remove(AT_FDCWD, tmp, NULL);
@@ -168,7 +168,7 @@ static dt_result_t export_numpy(const struct item *item, size_t n,
     plain[len] = '\0';
     int fd = dt_store_open(plain);
     if (fd < 0 && errno != ENOENT)
-        return failed(err, plain);
+        return dt_failed(err, plain);
     if (fd < 0)
         return export_new(item, n, plain, err);
     dt_result_t rc = export_into(item, n, fd, plain, force, err);

@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "ckpt/format/format.h"
 #include "commands/verify.h"
 #include "files/directory.h"
 #include "text/describe.h"
-#include "text/errors.h"
 #include "text/interrupt.h"
 #include "text/options.h"
 #include "text/terminal.h"
@@ -38,7 +38,7 @@ static dt_result_t copy_bytes(int from, int to, size_t size, const char *name,
     dt_result_t rc = DT_SUCCESS;
     char *buf = malloc(CHUNK);
     if (!buf)
-        return no_memory(err);
+        return dt_no_memory(err);
     for (size_t at = 0; at < size && rc == DT_SUCCESS;) {
         size_t n = size - at < CHUNK ? size - at : CHUNK;
         ssize_t got = dt_file_read(from, buf, n, (off_t)at);
@@ -47,7 +47,7 @@ static dt_result_t copy_bytes(int from, int to, size_t size, const char *name,
         else if (got >= 0 && got < (ssize_t)n)
             rc = dt_error_set(err, DT_ERR_CORRUPT, "%s is truncated", name);
         else
-            rc = failed(err, name);
+            rc = dt_failed(err, name);
         progress_add(n);
         at += n;
     }
@@ -89,7 +89,7 @@ static dt_result_t verify_copy(const struct checkpoint *c,
     copy.fd = fresh->fd;
     copy.whole = calloc(c->manifest.nfiles + 1, sizeof(*copy.whole));
     if (!copy.whole)
-        return no_memory(err);
+        return dt_no_memory(err);
     dt_result_t rc = verify_checkpoint(&copy, first_damage, &why, err);
     if (rc == DT_ERR_CORRUPT)
         dt_error_set(err, rc, "%s: %s", c->path, why.text);
@@ -135,7 +135,7 @@ static dt_result_t flush_one(int fd, const char *from, const char *name,
     if (rc == DT_SUCCESS) {
         rc = checkpoint_files(&c, err);
         rc = rc == DT_SUCCESS ? copy_checkpoint(&c, to, err)
-                              : inside(err, c.path, rc);
+                              : dt_failed_in(err, c.path, rc);
         if (rc == DT_SUCCESS)
             printf("%s/%s: copied, %s\n", to->path, c.name,
                    size_text(size, c.bytes));
@@ -160,7 +160,7 @@ dt_result_t command_flush(const struct options *options, int *status,
     bool lost = false;
     int fd = dt_store_open(from);
     if (fd < 0)
-        return failed(err, from);
+        return dt_failed(err, from);
     dt_result_t rc = dt_store_list(fd, &entry, &count, err);
     if (rc == DT_SUCCESS)
         rc = directory_open(&to, options->arg[1], true, err);

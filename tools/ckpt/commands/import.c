@@ -14,7 +14,6 @@
 #include "files/compose.h"
 #include "files/npy.h"
 #include "files/npy_name.h"
-#include "text/errors.h"
 #include "text/options.h"
 
 /* What has been read so far. */
@@ -32,7 +31,7 @@ static dt_result_t add(struct import *import, const char *path,
         size_t room = import->room ? 2 * import->room : 64;
         void *more = realloc(import->item, room * sizeof(*import->item));
         if (!more)
-            return no_memory(err);
+            return dt_no_memory(err);
         import->item = more;
         import->room = room;
     }
@@ -79,11 +78,11 @@ static dt_result_t add_file(struct import *import, const char *path,
         return errno == EINVAL
                    ? dt_error_set(err, DT_ERR_INVALID_ARG,
                                   "%s: expected a regular file", path)
-                   : failed(err, path);
+                   : dt_failed(err, path);
     dt_result_t rc = npy_is(fd) ? add_npy(import, fd, size, path, err)
                                 : add_safetensors(import, fd, size, path, err);
     close(fd);
-    return rc == DT_SUCCESS ? rc : inside(err, path, rc);
+    return rc == DT_SUCCESS ? rc : dt_failed_in(err, path, rc);
 }
 
 static void describe(struct dt_manifest *head, int64_t step)
@@ -112,7 +111,7 @@ dt_result_t command_import(const struct options *options, int *status,
         rc = add_file(&import, options->arg[i], err);
     if (rc == DT_SUCCESS &&
         !(import.whole = calloc(import.count + 1, sizeof(*import.whole))))
-        rc = no_memory(err);
+        rc = dt_no_memory(err);
     for (size_t i = 0; i < import.count && rc == DT_SUCCESS; i++) {
         import.whole[i] = import.item[i].tensor;
         import.item[i].whole = &import.whole[i];

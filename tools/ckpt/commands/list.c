@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ckpt/format/format.h"
 #include "files/checkpoint.h"
 #include "text/columns.h"
 #include "text/describe.h"
-#include "text/errors.h"
 #include "text/interrupt.h"
 #include "text/options.h"
 #include "text/terminal.h"
@@ -135,7 +135,7 @@ static dt_result_t print_rows(const struct row *row, size_t count,
     for (size_t i = 0; i < count; i++)
         if (json_array_append_new(all, row_json(&row[i]))) {
             json_decref(all);
-            return no_memory(err);
+            return dt_no_memory(err);
         }
     return print_json(all, err);
 }
@@ -150,10 +150,10 @@ dt_result_t command_list(const struct options *options, int *status,
     (void)status;
     int fd = dt_store_open(dir);
     if (fd < 0)
-        return failed(err, dir);
+        return dt_failed(err, dir);
     dt_result_t rc = dt_store_list(fd, &entry, &count, err);
     if (rc == DT_SUCCESS && !(row = calloc(count + 1, sizeof(*row))))
-        rc = no_memory(err);
+        rc = dt_no_memory(err);
     for (size_t i = 0; i < count && rc == DT_SUCCESS; i++) {
         row[i].c.fd = row[i].c.in = -1;
         row[i].entry = &entry[i];

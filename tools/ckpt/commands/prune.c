@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "ckpt/format/format.h"
 #include "files/checkpoint.h"
 #include "files/directory.h"
-#include "text/errors.h"
 #include "text/interrupt.h"
 #include "text/options.h"
 #include "text/terminal.h"
@@ -61,7 +61,7 @@ static dt_result_t remove_one(const struct directory *dir,
                             dir->path);
     dt_store_old_name(old, entry->step, dir->tag);
     if (renameat(dir->fd, entry->name, dir->fd, old) || dt_file_sync(dir->fd))
-        return inside(err, dir->path, failed(err, entry->name));
+        return dt_failed_in(err, dir->path, dt_failed(err, entry->name));
     return dt_store_remove(dir->fd, old, err);
 }
 
@@ -94,7 +94,7 @@ static dt_result_t prune(const struct directory *dir,
     dt_result_t rc = DT_SUCCESS;
     enum fate *fate = calloc(count + 1, sizeof(*fate));
     if (!fate)
-        return no_memory(err);
+        return dt_no_memory(err);
     decide(dir, options, entry, count, fate);
     for (size_t i = 0; i < count && rc == DT_SUCCESS; i++) {
         if (entry[i].hidden || fate[i] == KEPT)

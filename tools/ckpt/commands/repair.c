@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* repair.c - dt-ckpt repair: rebuild the files of lost nodes from the directories
- * of the others. */
+/* repair.c - dt-ckpt repair: rebuild the files of lost nodes from the
+ * directories of the others. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,6 @@
 #include "ckpt/format/format.h"
 #include "files/node_directories.h"
 #include "files/outfile.h"
-#include "text/errors.h"
 #include "text/interrupt.h"
 #include "text/options.h"
 #include "text/terminal.h"
@@ -29,7 +28,7 @@ struct repair {
     struct dt_parity_file {
         bool looked;
         int dir, fd; /* -1: it is lost */
-    } * parity;       /* [num_nodes] */
+    } * parity;      /* [num_nodes] */
     unsigned char *memory;
 };
 
@@ -56,8 +55,7 @@ static dt_result_t find_files(struct repair *r, struct dt_error *err)
     const struct dt_manifest *m = r->manifest;
     r->holder = calloc(m->nfiles + 1, sizeof(*r->holder));
     r->parity = calloc((size_t)m->num_nodes + 1, sizeof(*r->parity));
-    dt_result_t rc =
-        r->holder && r->parity ? DT_SUCCESS : no_memory(err);
+    dt_result_t rc = r->holder && r->parity ? DT_SUCCESS : dt_no_memory(err);
     for (size_t f = 0; f < m->nfiles && rc == DT_SUCCESS; f++) {
         r->holder[f] = -1;
         for (int h = 0; h < r->dirs->n && r->holder[f] < 0; h++)
@@ -118,7 +116,8 @@ static dt_result_t read_block(const struct repair *r,
     return rc;
 }
 
-/* Compute the bytes of one cut at r->memory, which has room for one block more. */
+/* Compute the bytes of one cut at r->memory, which has room for one block more.
+ */
 static dt_result_t make_cut(const struct repair *r,
                             const struct dt_redundancy_set *set,
                             const struct dt_cut *cut, struct dt_error *err)
@@ -150,8 +149,8 @@ static dt_result_t too_much(const struct repair *r, int f, struct dt_error *err)
 
 /* Write the file's bytes to fd. */
 static dt_result_t make_file(const struct repair *r,
-                             const struct dt_redundancy_set *set, int f,
-                             int fd, struct dt_error *err)
+                             const struct dt_redundancy_set *set, int f, int fd,
+                             struct dt_error *err)
 {
     const struct dt_manifest_file *file = &r->manifest->file[f];
     int member = file->node - set->layout.first;
@@ -167,7 +166,7 @@ static dt_result_t make_file(const struct repair *r,
             return too_much(r, f, err);
         rc = make_cut(r, set, &cut, err);
         if (rc == DT_SUCCESS && dt_file_write(fd, r->memory, cut.len))
-            rc = failed(err, file->name);
+            rc = dt_failed(err, file->name);
         from += cut.len;
         progress_add(cut.len);
     }
@@ -175,8 +174,8 @@ static dt_result_t make_file(const struct repair *r,
 }
 
 static dt_result_t rebuild(const struct repair *r,
-                              const struct dt_redundancy_set *set, int f,
-                              struct dt_error *err)
+                           const struct dt_redundancy_set *set, int f,
+                           struct dt_error *err)
 {
     const struct dt_manifest *m = r->manifest;
     struct outfile out;
@@ -191,7 +190,7 @@ static dt_result_t rebuild(const struct repair *r,
     if (rc == DT_SUCCESS) {
         rc = dt_verify_file(m, f, out.fd, err);
         if (rc != DT_SUCCESS)
-            inside(err, m->file[f].name, rc);
+            dt_failed_in(err, m->file[f].name, rc);
     }
     rc = outfile_close(&out, rc, err);
     if (rc == DT_SUCCESS) {
@@ -214,7 +213,7 @@ static dt_result_t rebuild_all(struct repair *r, struct dt_error *err)
                           m->step, r->lost);
     r->memory = rc == DT_SUCCESS ? malloc(2 * BLOCK) : NULL;
     if (rc == DT_SUCCESS && !r->memory)
-        rc = no_memory(err);
+        rc = dt_no_memory(err);
     progress_start("rebuild", r->lost_bytes);
     for (size_t f = 0; f < m->nfiles && rc == DT_SUCCESS; f++) {
         struct dt_redundancy_set set;
@@ -250,8 +249,7 @@ static dt_result_t repair_step(struct node_directories *dirs, int64_t step,
     dt_result_t rc = node_directories_enter(dirs, step, &c, err);
     if (rc != DT_SUCCESS)
         return rc;
-    struct repair r = {.dirs = dirs,
-                       .manifest = &c.manifest};
+    struct repair r = {.dirs = dirs, .manifest = &c.manifest};
     snprintf(what, sizeof(what), "verify %s", c.name);
     progress_start(what, c.bytes);
     rc = find_files(&r, err);
@@ -276,7 +274,8 @@ dt_result_t command_repair(const struct options *options, int *status,
         return rc;
     for (size_t i = 0; i < dirs.nsteps && rc == DT_SUCCESS; i++) {
         rc = repair_step(&dirs, dirs.step[i], err);
-        if (rc == DT_ERR_CORRUPT || rc == DT_ERR_VERSION) { /* the next step may be intact */
+        if (rc == DT_ERR_CORRUPT ||
+            rc == DT_ERR_VERSION) { /* the next step may be intact */
             note("%s", err->text);
             *status = 1;
             rc = DT_SUCCESS;

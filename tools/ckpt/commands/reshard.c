@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ckpt/format/format.h"
 #include "files/compose.h"
-#include "text/errors.h"
 #include "text/options.h"
 
 struct reshard {
@@ -90,11 +90,11 @@ static dt_result_t plan(struct reshard *r, struct dt_error *err)
     dt_result_t rc = DT_SUCCESS;
     r->items = calloc((size_t)r->ranks, sizeof(*r->items));
     if (!r->items)
-        return no_memory(err);
+        return dt_no_memory(err);
     for (int rank = 0; rank < r->ranks; rank++) {
         r->items[rank].item = calloc(m->count + 1, sizeof(struct item));
         if (!r->items[rank].item)
-            return no_memory(err);
+            return dt_no_memory(err);
     }
     for (size_t i = 0; i < m->count && rc == DT_SUCCESS; i++) {
         const struct dt_manifest_tensor *t = &m->tensor[i];

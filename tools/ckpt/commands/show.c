@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ckpt/format/format.h"
 #include "files/checkpoint.h"
 #include "text/columns.h"
 #include "text/describe.h"
-#include "text/errors.h"
 #include "text/options.h"
 #include "text/terminal.h"
 
@@ -68,7 +68,7 @@ static dt_result_t print_files(const struct dt_manifest *m,
     char size[SIZE_TEXT];
     size_t *slices = calloc(m->nfiles + 1, sizeof(*slices));
     if (!slices)
-        return no_memory(err);
+        return dt_no_memory(err);
     for (size_t i = 0; i < m->count; i++)
         for (size_t s = 0; s < m->tensor[i].nslices; s++)
             slices[m->tensor[i].slice[s].file]++;

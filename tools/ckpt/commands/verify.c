@@ -11,7 +11,6 @@
 #include "base/file.h"
 #include "ckpt/format/format.h"
 #include "text/describe.h"
-#include "text/errors.h"
 #include "text/interrupt.h"
 #include "text/options.h"
 #include "text/terminal.h"
@@ -185,7 +184,7 @@ dt_result_t verify_checkpoint(struct checkpoint *c, damage_fn *fn, void *arg,
     size_t count, i = 0;
     struct piece *piece = all_pieces(&c->manifest, &count);
     unsigned char *block = malloc(DT_MANIFEST_BLOCK);
-    dt_result_t rc = piece && block ? DT_SUCCESS : no_memory(err);
+    dt_result_t rc = piece && block ? DT_SUCCESS : dt_no_memory(err);
     for (size_t f = 0; f < c->manifest.nfiles && rc == DT_SUCCESS; f++) {
         size_t first = i;
         while (i < count && piece[i].slice->file == (int)f)
@@ -284,7 +283,7 @@ static dt_result_t verify_directory(struct report *report, int fd,
             continue;
         found++;
         if (asprintf(&name, "%s/%s", path, entry[i].name) < 0)
-            return no_memory(err);
+            return dt_no_memory(err);
         rc = checkpoint_open_at(&c, fd, path, entry[i].name, err);
         rc = rc == DT_SUCCESS ? verify_opened(report, &c, err)
                               : cannot_open(report, name, rc, err);
@@ -327,13 +326,13 @@ dt_result_t command_verify(const struct options *options, int *status,
         report.all = json_array();
         report.damages = json_array();
         if (!report.all || !report.damages)
-            rc = no_memory(err);
+            rc = dt_no_memory(err);
     }
     for (int i = 0; i < options->nargs && rc == DT_SUCCESS; i++)
         rc = verify_path(&report, options->arg[i], err);
     json_decref(report.damages);
     if (rc == DT_SUCCESS && report.failed)
-        rc = no_memory(err);
+        rc = dt_no_memory(err);
     if (rc == DT_SUCCESS && options->json)
         rc = print_json(json_incref(report.all), err);
     json_decref(report.all);

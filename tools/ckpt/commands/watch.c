@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ckpt/format/format.h"
 #include "files/checkpoint.h"
 #include "text/describe.h"
-#include "text/errors.h"
 #include "text/interrupt.h"
 #include "text/options.h"
 
@@ -60,10 +60,10 @@ static dt_result_t look(struct watch *w, struct dt_error *err)
     size_t count, n = 0;
     dt_result_t rc = dt_store_list(w->fd, &entry, &count, err);
     if (rc != DT_SUCCESS)
-        return inside(err, w->dir, rc);
+        return dt_failed_in(err, w->dir, rc);
     struct seen *seen = calloc(count + 1, sizeof(*seen));
     if (!seen)
-        rc = no_memory(err);
+        rc = dt_no_memory(err);
     for (size_t i = count; i-- > 0 && rc == DT_SUCCESS;) {
         struct checkpoint c;
         struct dt_error why;
@@ -97,7 +97,7 @@ dt_result_t command_watch(const struct options *options, int *status,
     (void)status;
     w.fd = dt_store_open(w.dir);
     if (w.fd < 0)
-        return failed(err, w.dir);
+        return dt_failed(err, w.dir);
     dt_result_t rc = DT_SUCCESS;
     while (rc == DT_SUCCESS && w.left != 0 && !interrupted()) {
         rc = look(&w, err);

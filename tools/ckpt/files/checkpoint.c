@@ -14,7 +14,6 @@
 
 #include "base/file.h"
 #include "ckpt/format/format.h"
-#include "text/errors.h"
 
 /* ---- which one ---- */
 
@@ -56,7 +55,7 @@ static dt_result_t open_path(struct checkpoint *c, const char *path,
     c->fd = dt_store_open(path);
     if (c->fd < 0 && errno == ENOENT)
         c->fd = open_short_name(path);
-    return c->fd < 0 ? failed(err, path) : DT_SUCCESS;
+    return c->fd < 0 ? dt_failed(err, path) : DT_SUCCESS;
 }
 
 /* Go from the directory path, open as c->fd, to the newest one in it. */
@@ -67,7 +66,7 @@ static dt_result_t enter_newest(struct checkpoint *c, const char *path,
     size_t count, i = 0;
     dt_result_t rc = dt_store_list(c->fd, &entry, &count, err);
     if (rc != DT_SUCCESS)
-        return inside(err, path, rc);
+        return dt_failed_in(err, path, rc);
     while (i < count && !entry[i].complete)
         i++;
     if (i == count) {
@@ -79,7 +78,7 @@ static dt_result_t enter_newest(struct checkpoint *c, const char *path,
     }
     int fd = dt_store_open_at(c->fd, entry[i].name);
     if (fd < 0 || asprintf(&c->path, "%s/%s", path, entry[i].name) < 0) {
-        rc = fd < 0 ? failed(err, entry[i].name) : no_memory(err);
+        rc = fd < 0 ? dt_failed(err, entry[i].name) : dt_no_memory(err);
         c->path = NULL;
     }
     free(entry);
@@ -98,12 +97,12 @@ static dt_result_t begin(struct checkpoint *c, struct dt_error *err)
     struct dt_manifest *m = &c->manifest;
     dt_result_t rc = dt_manifest_read(m, c->fd, &c->identity, err);
     if (rc != DT_SUCCESS)
-        return inside(err, c->path, rc);
+        return dt_failed_in(err, c->path, rc);
     dt_store_name(c->name, m->step);
     for (size_t i = 0; i < m->nfiles; i++)
         c->bytes += m->file[i].size;
     c->whole = calloc(m->nfiles + 1, sizeof(*c->whole));
-    return c->whole ? DT_SUCCESS : no_memory(err);
+    return c->whole ? DT_SUCCESS : dt_no_memory(err);
 }
 
 dt_result_t checkpoint_open(struct checkpoint *c, const char *path,
@@ -112,7 +111,7 @@ dt_result_t checkpoint_open(struct checkpoint *c, const char *path,
     struct checkpoint found = {.fd = -1, .in = -1, .open_file = -1};
     char *plain = strdup(path); /* without a slash at its end */
     if (!plain)
-        return no_memory(err);
+        return dt_no_memory(err);
     for (size_t len = strlen(plain); len > 1 && plain[len - 1] == '/';)
         plain[--len] = '\0';
     dt_result_t rc = open_path(&found, plain, err);
@@ -139,9 +138,9 @@ dt_result_t checkpoint_open_at(struct checkpoint *c, int dirfd, const char *dir,
     dt_result_t rc = DT_SUCCESS;
     if (asprintf(&found.path, "%s/%s", dir, name) < 0) {
         found.path = NULL;
-        rc = no_memory(err);
+        rc = dt_no_memory(err);
     } else if (found.fd < 0) {
-        rc = failed(err, found.path);
+        rc = dt_failed(err, found.path);
     } else {
         rc = begin(&found, err);
     }
@@ -216,7 +215,7 @@ static dt_result_t check_whole(struct checkpoint *c, int i,
     if (rc == DT_SUCCESS && sum != file->checksum)
         rc = dt_error_set(err, DT_ERR_CORRUPT, "checksum differs");
     c->whole[i] = rc == DT_SUCCESS;
-    return rc == DT_SUCCESS ? rc : inside(err, file->name, rc);
+    return rc == DT_SUCCESS ? rc : dt_failed_in(err, file->name, rc);
 }
 
 dt_result_t checkpoint_file(struct checkpoint *c, int i, struct dt_error *err)
@@ -230,20 +229,20 @@ dt_result_t checkpoint_file(struct checkpoint *c, int i, struct dt_error *err)
     c->open_file = -1;
     c->in = dt_file_open(c->fd, file->name, &size);
     if (c->in < 0)
-        return inside(err, c->path,
-                      errno == ENOENT || errno == ELOOP || errno == EINVAL
-                          ? dt_error_set(err, DT_ERR_CORRUPT,
-                                         "%s is missing, or no regular file",
-                                         file->name)
-                          : failed(err, file->name));
+        return dt_failed_in(
+            err, c->path,
+            errno == ENOENT || errno == ELOOP || errno == EINVAL
+                ? dt_error_set(err, DT_ERR_CORRUPT,
+                               "%s is missing, or no regular file", file->name)
+                : dt_failed(err, file->name));
     if (size != file->size)
-        return inside(err, c->path,
-                      dt_error_set(err, DT_ERR_CORRUPT,
-                                   "%s has %zu bytes, expected %zu", file->name,
-                                   size, file->size));
+        return dt_failed_in(err, c->path,
+                            dt_error_set(err, DT_ERR_CORRUPT,
+                                         "%s has %zu bytes, expected %zu",
+                                         file->name, size, file->size));
     dt_result_t rc = check_whole(c, i, err);
     if (rc != DT_SUCCESS)
-        return inside(err, c->path, rc);
+        return dt_failed_in(err, c->path, rc);
     c->open_file = i;
     return DT_SUCCESS;
 }
@@ -259,7 +258,7 @@ static dt_result_t read_block(struct checkpoint *c,
     size_t at = b * DT_MANIFEST_BLOCK;
     ssize_t n = dt_file_read(c->in, to, len, (off_t)(slice->offset + at));
     if (n < 0)
-        return inside(err, c->path, failed(err, name));
+        return dt_failed_in(err, c->path, dt_failed(err, name));
     if ((size_t)n < len)
         return dt_error_set(err, DT_ERR_CORRUPT, "%s: %s is truncated", c->path,
                             name);
@@ -277,7 +276,7 @@ dt_result_t checkpoint_read(struct checkpoint *c,
 {
     dt_result_t rc = DT_SUCCESS;
     if (!c->block && !(c->block = malloc(DT_MANIFEST_BLOCK)))
-        return no_memory(err);
+        return dt_no_memory(err);
     if (begin < end)
         rc = checkpoint_file(c, slice->file, err);
     for (size_t at = begin; at < end && rc == DT_SUCCESS;) {

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "text/errors.h"
+#include "ckpt/format/format.h"
 #include "text/terminal.h"
 
 /* What the ranks wrote, as text. */
@@ -51,7 +51,7 @@ static dt_result_t write_rank(const struct new_checkpoint *fresh, int rank,
     int fd = -1;
     struct dt_part *part = dt_part_create(rank, 0);
     if (!part)
-        return no_memory(err);
+        return dt_no_memory(err);
     snprintf(file.name, sizeof(file.name), "rank-%05d-of-%05d.safetensors",
              rank, ranks);
     dt_result_t rc = DT_SUCCESS;
@@ -118,7 +118,8 @@ static dt_result_t write_all(struct directory *dir,
         return rc;
     rc = write_ranks(&fresh, head->world_size, ranks, parts, err);
     if (rc == DT_SUCCESS)
-        rc = manifest_text(head, parts, clock_seconds() - begin, &text, &len, err);
+        rc = manifest_text(head, parts, clock_seconds() - begin, &text, &len,
+                           err);
     rc = new_checkpoint_close(&fresh, text, len, rc, err);
     free(text);
     return rc;
@@ -133,7 +134,7 @@ dt_result_t compose(const char *dir, const struct dt_manifest *head,
                           calloc(n, sizeof(*parts.len))};
     dt_result_t rc = parts.text && parts.len
                          ? directory_open(&place, dir, true, err)
-                         : no_memory(err);
+                         : dt_no_memory(err);
     if (rc == DT_SUCCESS) {
         rc = write_all(&place, head, ranks, force, &parts, err);
         directory_close(&place);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "text/errors.h"
+#include "ckpt/format/format.h"
 #include "text/interrupt.h"
 
 dt_result_t directory_open(struct directory *place, const char *path, bool make,
@@ -20,12 +20,12 @@ dt_result_t directory_open(struct directory *place, const char *path, bool make,
 {
     struct directory p = {.path = path};
     if (getrandom(&p.tag, sizeof(p.tag), 0) != sizeof(p.tag))
-        return failed(err, "random numbers");
+        return dt_failed(err, "random numbers");
     if (make && dt_file_make_dirs(path))
-        return failed(err, path);
+        return dt_failed(err, path);
     p.fd = dt_store_open(path);
     if (p.fd < 0)
-        return failed(err, path);
+        return dt_failed(err, path);
     dt_result_t rc =
         dt_directory_lock_take(p.fd, path, "dt-ckpt", 0, &p.lock, err);
     if (rc == DT_SUCCESS)
@@ -39,7 +39,7 @@ dt_result_t directory_look(struct directory *place, const char *path,
                            struct dt_error *err)
 {
     *place = (struct directory){.path = path, .fd = dt_store_open(path)};
-    return place->fd < 0 ? failed(err, path) : DT_SUCCESS;
+    return place->fd < 0 ? dt_failed(err, path) : DT_SUCCESS;
 }
 
 void directory_close(struct directory *place)
@@ -62,10 +62,10 @@ dt_result_t new_checkpoint_open(struct new_checkpoint *fresh,
                             place->path, f.name);
     dt_store_sweep(place->fd, ""); /* no job is at it: what is hidden is old */
     if (mkdirat(place->fd, f.partial, 0777))
-        return failed(err, place->path);
+        return dt_failed(err, place->path);
     f.fd = dt_store_open_at(place->fd, f.partial);
     if (f.fd < 0) {
-        dt_result_t rc = failed(err, f.partial);
+        dt_result_t rc = dt_failed(err, f.partial);
         dt_store_remove(place->fd, f.partial, NULL);
         return rc;
     }
@@ -78,16 +78,16 @@ dt_result_t new_checkpoint_file(const struct new_checkpoint *fresh,
 {
     *fd = openat(fresh->fd, name,
                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    return *fd < 0 ? failed(err, name) : DT_SUCCESS;
+    return *fd < 0 ? dt_failed(err, name) : DT_SUCCESS;
 }
 
 dt_result_t new_checkpoint_close_file(int fd, const char *name, dt_result_t rc,
                                       struct dt_error *err)
 {
     if (rc == DT_SUCCESS && dt_file_sync(fd))
-        rc = failed(err, name);
+        rc = dt_failed(err, name);
     if (close(fd) && rc == DT_SUCCESS)
-        rc = failed(err, name);
+        rc = dt_failed(err, name);
     return rc;
 }
 

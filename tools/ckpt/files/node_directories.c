@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "text/errors.h"
+#include "ckpt/format/format.h"
 
 /* ---- all of them ---- */
 
@@ -33,7 +33,7 @@ static dt_result_t add_steps(struct node_directories *dirs, int fd,
     if (more)
         dirs->step = more;
     else
-        rc = no_memory(err);
+        rc = dt_no_memory(err);
     for (size_t i = 0; i < count && rc == DT_SUCCESS; i++)
         if (entry[i].complete && !entry[i].hidden)
             dirs->step[dirs->nsteps++] = entry[i].step;
@@ -55,9 +55,8 @@ static void sort_steps(struct node_directories *dirs)
 dt_result_t node_directories_open(struct node_directories *dirs, char **path,
                                   int n, struct dt_error *err)
 {
-    struct node_directories all = {.dir =
-                                       calloc((size_t)n, sizeof(*all.dir))};
-    dt_result_t rc = all.dir ? DT_SUCCESS : no_memory(err);
+    struct node_directories all = {.dir = calloc((size_t)n, sizeof(*all.dir))};
+    dt_result_t rc = all.dir ? DT_SUCCESS : dt_no_memory(err);
     for (; all.n < n && rc == DT_SUCCESS; all.n++) {
         struct node_directory *d = &all.dir[all.n];
         rc = directory_open(&d->place, path[all.n], false, err);
@@ -118,7 +117,7 @@ static dt_result_t enter(struct node_directory *d, const char *name,
                           found.path);
     d->fd = rc == DT_SUCCESS ? fcntl(found.fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (rc == DT_SUCCESS && d->fd < 0)
-        rc = failed(err, found.path);
+        rc = dt_failed(err, found.path);
     if (*identity || rc != DT_SUCCESS) {
         checkpoint_close(&found);
         return rc;
@@ -148,8 +147,8 @@ dt_result_t node_directories_enter(struct node_directories *dirs, int64_t step,
     return rc;
 }
 
-static bool has_any(const struct node_directory *d,
-                    const struct dt_manifest *m, int node)
+static bool has_any(const struct node_directory *d, const struct dt_manifest *m,
+                    int node)
 {
     struct stat st;
     for (size_t f = 0; f < m->nfiles; f++)

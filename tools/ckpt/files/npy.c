@@ -11,8 +11,8 @@
 
 #include "base/cursor.h"
 #include "base/file.h"
+#include "ckpt/format/format.h"
 #include "files/floats.h"
-#include "text/errors.h"
 
 #define MAGIC      "\x93NUMPY"
 #define MAGIC_LEN  6
@@ -182,7 +182,7 @@ static dt_result_t read_text(int fd, char **text, size_t *offset,
         return corrupt(err, "its header is broken");
     char *line = calloc(1, len + 1);
     if (!line)
-        return no_memory(err);
+        return dt_no_memory(err);
     size_t begin = MAGIC_LEN + 2 + width;
     if (dt_file_read(fd, line, len, (off_t)begin) != (ssize_t)len) {
         free(line);
@@ -251,7 +251,7 @@ static dt_result_t write_head(int fd, const char *path,
     memcpy(head, MAGIC "\1\0", MAGIC_LEN + 2);
     head[MAGIC_LEN + 2] = (char)((at - begin) & 0xff);
     head[MAGIC_LEN + 3] = (char)((at - begin) >> 8);
-    return dt_file_write(fd, head, at) ? failed(err, path) : DT_SUCCESS;
+    return dt_file_write(fd, head, at) ? dt_failed(err, path) : DT_SUCCESS;
 }
 
 static dt_result_t write_widened(int fd, const char *path, dt_dtype_t dtype,
@@ -265,7 +265,7 @@ static dt_result_t write_widened(int fd, const char *path, dt_dtype_t dtype,
         for (; k < room && i < n; k++, i++)
             wide[k] = (float)float_get(dtype, data, i);
         if (dt_file_write(fd, wide, k * sizeof(*wide)))
-            return failed(err, path);
+            return dt_failed(err, path);
     }
     return DT_SUCCESS;
 }
@@ -286,7 +286,7 @@ dt_result_t npy_write(int fd, const char *path, const struct dt_tensor *tensor,
         if (npy_widens(tensor->dtype))
             rc = write_widened(fd, path, tensor->dtype, data, len, err);
         else if (dt_file_write(fd, data, len))
-            rc = failed(err, path);
+            rc = dt_failed(err, path);
         if (rc != DT_SUCCESS)
             break;
     }

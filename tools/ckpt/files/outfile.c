@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "text/errors.h"
+#include "ckpt/format/format.h"
 
 static dt_result_t exists(const struct outfile *out, struct dt_error *err)
 {
@@ -44,7 +44,7 @@ dt_result_t outfile_open(struct outfile *out, int dirfd, const char *path,
     const char *base;
     o.dirfd = open_parent(dirfd, path, &base);
     if (o.dirfd < 0)
-        return failed(err, path);
+        return dt_failed(err, path);
     int n = snprintf(o.name, sizeof(o.name), "%s", base);
     int m = snprintf(o.tmp, sizeof(o.tmp), ".%s.tmp-%ld", base, (long)getpid());
     dt_result_t rc = DT_SUCCESS;
@@ -60,7 +60,7 @@ dt_result_t outfile_open(struct outfile *out, int dirfd, const char *path,
     if (rc == DT_SUCCESS) {
         o.fd = openat(o.dirfd, o.tmp,
                       O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-        rc = o.fd < 0 ? failed(err, path) : DT_SUCCESS;
+        rc = o.fd < 0 ? dt_failed(err, path) : DT_SUCCESS;
     }
     if (rc == DT_SUCCESS)
         *out = o;
@@ -79,16 +79,17 @@ static dt_result_t publish(const struct outfile *out, struct dt_error *err)
         return exists(out, err);
     if (rc) /* forced, or a file system without that call */
         rc = renameat(out->dirfd, out->tmp, out->dirfd, out->name);
-    return rc || dt_file_sync(out->dirfd) ? failed(err, out->name) : DT_SUCCESS;
+    return rc || dt_file_sync(out->dirfd) ? dt_failed(err, out->name)
+                                          : DT_SUCCESS;
 }
 
 dt_result_t outfile_close(struct outfile *out, dt_result_t rc,
                           struct dt_error *err)
 {
     if (rc == DT_SUCCESS && dt_file_sync(out->fd))
-        rc = failed(err, out->name);
+        rc = dt_failed(err, out->name);
     if (close(out->fd) && rc == DT_SUCCESS)
-        rc = failed(err, out->name);
+        rc = dt_failed(err, out->name);
     if (rc == DT_SUCCESS)
         rc = publish(out, err);
     if (rc != DT_SUCCESS)

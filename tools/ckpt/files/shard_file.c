@@ -8,7 +8,6 @@
 
 #include "base/file.h"
 #include "ckpt/format/format.h"
-#include "text/errors.h"
 
 /* ---- the data ---- */
 
@@ -57,7 +56,7 @@ static dt_result_t copy_stream(int fd, const char *path, struct stream *stream,
         if (len == 0 || len > bytes - done)
             break;
         if (dt_file_write(fd, data, len))
-            return failed(err, path);
+            return dt_failed(err, path);
         sums_add(sums, data, len);
         done += len;
     }
@@ -77,7 +76,7 @@ static dt_result_t write_item(int fd, const char *path, struct item *item,
     size_t bytes = item->tensor.bytes;
     item->sum = calloc(bytes / DT_MANIFEST_BLOCK + 1, sizeof(*item->sum));
     if (!item->sum)
-        return no_memory(err);
+        return dt_no_memory(err);
     dt_result_t rc = stream_open(&stream, &item->origin, err);
     if (rc != DT_SUCCESS)
         return rc;
@@ -124,7 +123,7 @@ static dt_result_t write_header(int fd, const char *path, struct item *item,
     char *header = NULL;
     const struct dt_tensor **tensor = calloc(n + 1, sizeof(*tensor));
     size_t *offset = calloc(n + 1, sizeof(*offset));
-    dt_result_t rc = tensor && offset ? DT_SUCCESS : no_memory(err);
+    dt_result_t rc = tensor && offset ? DT_SUCCESS : dt_no_memory(err);
     for (size_t i = 0; i < n && tensor; i++)
         tensor[i] = &item[i].tensor;
     if (rc == DT_SUCCESS)
@@ -141,7 +140,7 @@ static dt_result_t write_header(int fd, const char *path, struct item *item,
             dt_error_set(err, DT_ERR_INVALID_ARG,
                          "%s: too many tensors for one safetensors file", path);
     else if (dt_file_write(fd, header, file->header))
-        rc = failed(err, path);
+        rc = dt_failed(err, path);
     file->checksum = dt_checksum(header, file->header);
     for (size_t i = 0; i < n; i++)
         item[i].offset = offset[i];
@@ -159,7 +158,7 @@ dt_result_t shard_file_write(int fd, const char *path, struct item *item,
 {
     unsigned char *block = malloc(DT_MANIFEST_BLOCK);
     if (!block)
-        return no_memory(err);
+        return dt_no_memory(err);
     dt_result_t rc = write_header(fd, path, item, n, file, err);
     for (size_t i = 0; i < n && rc == DT_SUCCESS; i++)
         rc = write_item(fd, path, &item[i], block, err);

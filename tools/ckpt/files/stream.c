@@ -10,7 +10,6 @@
 
 #include "base/file.h"
 #include "ckpt/format/format.h"
-#include "text/errors.h"
 #include "text/interrupt.h"
 #include "text/terminal.h"
 
@@ -61,12 +60,12 @@ dt_result_t stream_open(struct stream *stream, const struct origin *origin,
     if (origin->tensor)
         measure_tensor(&s);
     else if ((s.fd = dt_file_open_any(AT_FDCWD, origin->path, &size)) < 0)
-        return failed(err, origin->path);
+        return dt_failed(err, origin->path);
     s.piece = malloc(STREAM_PIECE);
     s.raw = malloc(STREAM_PIECE);
     if (!s.piece || !s.raw) {
         stream_close(&s);
-        return no_memory(err);
+        return dt_no_memory(err);
     }
     *stream = s;
     return DT_SUCCESS;
@@ -90,7 +89,7 @@ static dt_result_t next_of_file(struct stream *s, size_t len,
     ssize_t n =
         dt_file_read(s->fd, s->piece, len, (off_t)(o->offset + s->done));
     if (n < 0)
-        return failed(err, o->path);
+        return dt_failed(err, o->path);
     return (size_t)n == len
                ? DT_SUCCESS
                : dt_error_set(err, DT_ERR_CORRUPT,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/errors.h"
+#include "ckpt/format/format.h"
 
 static bool grow(struct columns *table)
 {
@@ -70,5 +70,5 @@ dt_result_t columns_print(struct columns *table, struct dt_error *err)
         free(table->cell[i]);
     free(table->cell);
     *table = (struct columns){0};
-    return failed ? no_memory(err) : DT_SUCCESS;
+    return failed ? dt_no_memory(err) : DT_SUCCESS;
 }

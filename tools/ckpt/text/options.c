@@ -3,11 +3,12 @@
 /* options.c - the command line of dt-ckpt. */
 #include "text/options.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/number.h"
 
 static const struct option known[] = {
     {"json", no_argument, NULL, 'j'},
@@ -67,22 +68,6 @@ void options_help(FILE *out)
           out);
 }
 
-static dt_result_t set_number(int64_t *number, const char *name,
-                              const char *text, int64_t min, int64_t max,
-                              struct dt_error *err)
-{
-    char *end;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno || value < min ||
-        value > max)
-        return dt_error_set(err, DT_ERR_INVALID_ARG,
-                            "--%s %s: expected a number from %lld to %lld",
-                            name, text, (long long)min, (long long)max);
-    *number = value;
-    return DT_SUCCESS;
-}
-
 static dt_result_t take(struct options *o, int c, const char *value,
                         struct dt_error *err)
 {
@@ -109,15 +94,16 @@ static dt_result_t take(struct options *o, int c, const char *value,
         o->tensor = value;
         break;
     case 's': /* as many digits as a name has, and room to count on */
-        return set_number(&o->step, "step", value, 0, 999999999999999, err);
+        return dt_number_read("--step ", value, 0, 999999999999999, &o->step,
+                              err);
     case 'r':
-        return set_number(&o->ranks, "ranks", value, 1, 99999, err);
+        return dt_number_read("--ranks ", value, 1, 99999, &o->ranks, err);
     case 'k':
-        return set_number(&o->keep, "keep", value, 1, INT_MAX, err);
+        return dt_number_read("--keep ", value, 1, INT_MAX, &o->keep, err);
     case 'e':
-        return set_number(&o->every, "every", value, 1, INT64_MAX, err);
+        return dt_number_read("--every ", value, 1, INT64_MAX, &o->every, err);
     case 'c':
-        return set_number(&o->count, "count", value, 1, INT_MAX, err);
+        return dt_number_read("--count ", value, 1, INT_MAX, &o->count, err);
     }
     return DT_SUCCESS;
 }

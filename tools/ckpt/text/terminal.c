@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ckpt/format/format.h"
 #include "text/describe.h"
-#include "text/errors.h"
 
 /* ---- progress ---- */
 
@@ -95,7 +95,7 @@ void note(const char *fmt, ...)
 dt_result_t print_json(json_t *root, struct dt_error *err)
 {
     if (!root)
-        return no_memory(err);
+        return dt_no_memory(err);
     int rc = json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(root);

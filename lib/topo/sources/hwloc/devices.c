@@ -9,7 +9,7 @@
 
 #include "base/number.h"
 #include "topo/sources/hwloc/convert.h"
-#include "topo/sources/pci.h"
+#include "topo/sources/pci_tree.h"
 
 #define PCI_NVIDIA 0x10de
 #define PCI_AMD    0x1002
