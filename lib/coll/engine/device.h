@@ -10,9 +10,9 @@
 #ifndef DT_COLL_ENGINE_DEVICE_H
 #define DT_COLL_ENGINE_DEVICE_H
 
-#include "coll/engine/backoff.h"
 #include "coll/engine/world.h"
 
+struct dt_backoff;
 struct dt_call;
 struct dt_request;
 
