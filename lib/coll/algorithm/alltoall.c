@@ -96,8 +96,8 @@ static void exchange_far(const struct alltoall *a, bool all)
     size_t ends[WINDOW];
     for (size_t d = 1; d < size; d++) {
         size_t to = (me + d) % size, from = (me + size - d) % size;
-        sched->gate = d <= WINDOW ? DT_TASK_NONE : ends[d % WINDOW];
-        size_t first = sched->ntasks;
+        sched->gate = d <= WINDOW ? DT_OPERATION_NONE : ends[d % WINDOW];
+        size_t first = sched->noperations;
         struct dt_ref ref = in(a, from, &len);
         if (all || a->layout->node_of[from] != a->layout->node)
             dt_sched_recv(sched, from, ref, len);
@@ -106,7 +106,7 @@ static void exchange_far(const struct alltoall *a, bool all)
             dt_sched_send(sched, to, ref, len);
         ends[d % WINDOW] = dt_sched_join(sched, first);
     }
-    sched->gate = DT_TASK_NONE;
+    sched->gate = DT_OPERATION_NONE;
 }
 
 static void build_pairwise(const struct dt_plan *plan)
@@ -177,7 +177,7 @@ static void build_nodes(const struct dt_plan *plan)
     }
     for (size_t d = 1; d < n; d++) {
         size_t to = (home + d) % n, from = (home + n - d) % n;
-        size_t first = sched->ntasks;
+        size_t first = sched->noperations;
         pack(&a, to, round);
         size_t packed_all = dt_sched_join(sched, first);
         dt_sched_after(sched,

@@ -32,10 +32,11 @@ struct scatter {
     size_t elem, nshards;
     size_t piece; /* bytes, at most */
     size_t room;  /* bytes of a shard, at most */
-    /* per slot: the task after which the own sum is complete, and after which
-     * all of it is free */
+    /* per slot: the operation after which the own sum is complete, and after
+     * which all of it is free */
     size_t ready[WINDOW], free[WINDOW];
-    size_t *folds; /* per distance: the task after which the sum is there */
+    size_t
+        *folds; /* per distance: the operation after which the sum is there */
 };
 
 static const struct dt_group *node_at(const struct scatter *s, size_t distance)
@@ -92,11 +93,11 @@ static size_t collect(const struct scatter *s, size_t p, size_t distance)
     struct dt_block own = shard(s, whole, s->node->index);
     struct dt_ref send = dt_ref(DT_SPACE_SEND, own.offset);
     struct dt_ref sum = slot(s, p, distance, false);
-    size_t free = s->free[p % WINDOW], task;
+    size_t free = s->free[p % WINDOW], operation;
     if (!whole.len)
-        return DT_TASK_NONE;
+        return DT_OPERATION_NONE;
     if (s->node->size == 1) {
-        task = dt_sched_copy(sched, sum, send, own.len);
+        operation = dt_sched_copy(sched, sum, send, own.len);
     } else {
         uint32_t round = dt_sched_round(sched);
         size_t at = own.offset - whole.offset;
@@ -104,10 +105,11 @@ static size_t collect(const struct scatter *s, size_t p, size_t distance)
             dt_sched_post(sched, round, dt_ref(DT_SPACE_SEND, whole.offset),
                           whole.len, at, own.len);
         dt_sched_after(sched, post, free);
-        task = dt_sched_fold(sched, round, sum, send, at, own.len, 1);
+        operation =
+            dt_sched_reduce_round(sched, round, sum, send, at, own.len, 1);
     }
-    dt_sched_after(sched, task, free);
-    return task;
+    dt_sched_after(sched, operation, free);
+    return operation;
 }
 
 /* Step 2. */
@@ -117,7 +119,7 @@ static void meet(struct scatter *s, size_t p)
     size_t n = s->layout->nnodes, j = s->node->index;
     struct dt_block own = shard(s, piece(s, s->node, p), j);
     struct dt_ref sum = slot(s, p, 0, false);
-    size_t after = s->folds[0], sends = sched->ntasks;
+    size_t after = s->folds[0], sends = sched->noperations;
     for (size_t d = 1; d < n && j < s->nshards; d++) {
         struct dt_block theirs = shard(s, piece(s, node_at(s, d), p), j);
         size_t sent = dt_sched_send(sched, node_at(s, d)->ranks[j],
@@ -150,7 +152,7 @@ static void meet(struct scatter *s, size_t p)
 static void arrive(struct scatter *s, size_t p)
 {
     struct dt_sched *sched = s->plan->sched;
-    size_t me = s->node->index, first = sched->ntasks;
+    size_t me = s->node->index, first = sched->noperations;
     struct dt_block whole = piece(s, s->node, p);
     struct dt_block mine = s->blocks[s->layout->rank];
     struct dt_block own = shard(s, whole, me);
@@ -205,7 +207,7 @@ static struct scatter prepare(const struct dt_plan *plan)
     s.piece -= s.piece % elem;
     s.room = shard(&s, (struct dt_block){0, s.piece}, 0).len;
     for (size_t i = 0; i < WINDOW; i++)
-        s.ready[i] = s.free[i] = DT_TASK_NONE;
+        s.ready[i] = s.free[i] = DT_OPERATION_NONE;
     return s;
 }
 

@@ -23,7 +23,7 @@ struct dt_comm {
     struct dt_request *idle; /* finished, kept to be run again */
     size_t nidle;
     unsigned polls;          /* tests so far */
-    uint64_t steps;          /* tasks done so far */
+    uint64_t steps;          /* operations done so far */
     int32_t token[2];        /* what a barrier adds up */
     struct dt_gpu_comm *gpu; /* NULL: no call on GPU memory so far */
     /* the notice, as agreed in the last allreduce; any thread may ask */

@@ -6,8 +6,9 @@
  *                                  ready --> in flight --> done, a message
  *                                  ready --> watched --> done, on the board
  *
- * Tasks become ready in the order in which their dependencies end, and start
- * in that order, so early chunks are on their way before late ones begin. */
+ * Operations become ready in the order in which their dependencies end, and
+ * start in that order, so early chunks are on their way before late ones begin.
+ */
 #include "coll/engine/request.h"
 
 #include <stdlib.h>
@@ -25,12 +26,12 @@ static void build_message(struct dt_request *request)
     const struct dt_shape *shape = &request->shape;
     struct dt_sched *sched = &request->plans[0];
     size_t len = shape->count * dt_dtype_size(shape->dtype);
-    size_t task =
+    size_t operation =
         shape->coll == DT_COLL_SEND
             ? dt_sched_send(sched, shape->root, dt_ref(DT_SPACE_SEND, 0), len)
             : dt_sched_recv(sched, shape->root, dt_ref(DT_SPACE_RECV, 0), len);
-    if (task != DT_TASK_NONE)
-        sched->tasks[task].slot = DT_TAG_P2P;
+    if (operation != DT_OPERATION_NONE)
+        sched->operations[operation].slot = DT_TAG_P2P;
 }
 
 /* The shape of a slice: blocks are as far from each other as in the whole. */
@@ -96,7 +97,8 @@ static dt_result_t build(struct dt_request *request, struct dt_error *err)
 static bool alloc(struct dt_request *request)
 {
     const struct dt_sched *one = &request->plans[0], *two = &request->plans[1];
-    size_t n = dt_at_least(one->ntasks, two->ntasks) + 1; /* never zero bytes */
+    size_t n = dt_at_least(one->noperations, two->noperations) +
+               1; /* never zero bytes */
     size_t messages = dt_at_least(one->nmessages, two->nmessages) + 1;
     request->pending = calloc(n, sizeof(*request->pending));
     request->ready = calloc(n, sizeof(*request->ready));
@@ -174,10 +176,11 @@ void dt_request_destroy(struct dt_request *request)
 
 /* ---- slices ---- */
 
-static bool is_on_board(const struct dt_task *task)
+static bool is_on_board(const struct dt_operation *operation)
 {
-    return task->kind == DT_TASK_POST || task->kind == DT_TASK_FOLD ||
-           task->kind == DT_TASK_FETCH;
+    return operation->kind == DT_OPERATION_POST ||
+           operation->kind == DT_OPERATION_REDUCE_ROUND ||
+           operation->kind == DT_OPERATION_FETCH;
 }
 
 /* What this rank does in each round. Its own post counts, lest the place that
@@ -186,9 +189,9 @@ static void count_uses(struct dt_request *request)
 {
     const struct dt_sched *sched = request->sched;
     memset(request->uses, 0, sched->rounds * sizeof(*request->uses));
-    for (size_t i = 0; sched->rounds && i < sched->ntasks; i++)
-        if (is_on_board(&sched->tasks[i]))
-            request->uses[sched->tasks[i].round]++;
+    for (size_t i = 0; sched->rounds && i < sched->noperations; i++)
+        if (is_on_board(&sched->operations[i]))
+            request->uses[sched->operations[i].round]++;
 }
 
 /* Is this rank through with more rounds? */
@@ -205,13 +208,13 @@ static void begin_slice(struct dt_request *request)
     bool last = request->shape.count - request->first <= request->slice;
     const struct dt_sched *sched = &request->plans[last && request->first > 0];
     request->sched = sched;
-    request->left = sched->ntasks;
+    request->left = sched->noperations;
     request->ready_head = request->ready_tail = 0;
     request->nflight = request->nwatch = 0;
     count_uses(request);
     pass(request);
-    for (size_t i = 0; i < sched->ntasks; i++) {
-        request->pending[i] = sched->tasks[i].ndeps;
+    for (size_t i = 0; i < sched->noperations; i++) {
+        request->pending[i] = sched->operations[i].ndeps;
         if (!request->pending[i])
             request->ready[request->ready_tail++] = i;
     }
@@ -254,14 +257,14 @@ void dt_request_begin(struct dt_request *request, const void *sendbuf,
                           : DT_SUCCESS;
 }
 
-static void done(struct dt_request *request, size_t task)
+static void done(struct dt_request *request, size_t operation)
 {
     const struct dt_sched *sched = request->sched;
     request->comm->steps++;
     request->left--;
-    size_t edge = sched->tasks[task].edges;
-    for (; edge != DT_TASK_NONE; edge = sched->edges[edge].next) {
-        size_t next = sched->edges[edge].task;
+    size_t edge = sched->operations[operation].edges;
+    for (; edge != DT_OPERATION_NONE; edge = sched->edges[edge].next) {
+        size_t next = sched->edges[edge].operation;
         if (--request->pending[next] == 0)
             request->ready[request->ready_tail++] = next;
     }
@@ -274,34 +277,36 @@ static void *at(const struct dt_request *request, struct dt_ref ref)
 
 static void send_or_receive(struct dt_request *request, size_t number)
 {
-    const struct dt_task *task = &request->sched->tasks[number];
+    const struct dt_operation *operation = &request->sched->operations[number];
     const struct dt_comm *comm = request->comm;
-    size_t peer = comm->members[task->peer];
+    size_t peer = comm->members[operation->peer];
     struct dt_tl *tl = dt_world_route(comm->world, peer);
-    struct dt_tl_req *message = &request->message[task->message];
-    uint64_t tag = request->tag | task->slot;
+    struct dt_tl_req *message = &request->message[operation->message];
+    uint64_t tag = request->tag | operation->slot;
     memset(message, 0, sizeof(*message));
-    if (task->kind == DT_TASK_SEND)
+    if (operation->kind == DT_OPERATION_SEND)
         tl->ops->isend(tl, peer, request->note ? tag | DT_TAG_NOTICE : tag,
-                       at(request, task->a), task->len, message);
+                       at(request, operation->a), operation->len, message);
     else
-        tl->ops->irecv(tl, peer, tag, at(request, task->dst), task->len,
-                       message);
+        tl->ops->irecv(tl, peer, tag, at(request, operation->dst),
+                       operation->len, message);
     request->flight[request->nflight++] = number;
 }
 
 /* ---- on the board; each is false while it has to wait ---- */
 
-static bool post(struct dt_request *request, const struct dt_task *task)
+static bool post(struct dt_request *request,
+                 const struct dt_operation *operation)
 {
     struct dt_board *board = request->comm->board;
     bool in_place = false;
-    const struct dt_board_piece piece = {.data = at(request, task->a),
-                                         .len = task->len,
-                                         .hole = task->offset,
-                                         .hole_len = task->hole,
+    const struct dt_board_piece piece = {.data = at(request, operation->a),
+                                         .len = operation->len,
+                                         .hole = operation->offset,
+                                         .hole_len = operation->hole,
                                          .notice = request->note};
-    if (!board->ops->post(board, request->round + request->base + task->round,
+    if (!board->ops->post(board,
+                          request->round + request->base + operation->round,
                           &piece, &in_place))
         return false;
     request->in_place |= in_place;
@@ -309,65 +314,70 @@ static bool post(struct dt_request *request, const struct dt_task *task)
 }
 
 /* len bytes at offset of what a rank shows; NULL: not there yet. */
-static const char *see(struct dt_request *request, const struct dt_task *task,
-                       size_t index)
+static const char *see(struct dt_request *request,
+                       const struct dt_operation *operation, size_t index)
 {
     struct dt_board *board = request->comm->board;
     struct dt_board_view view;
     if (!board->ops->read(board, index,
-                          request->round + request->base + task->round, &view))
+                          request->round + request->base + operation->round,
+                          &view))
         return NULL;
-    if (view.len < task->offset || view.len - task->offset < task->len) {
+    if (view.len < operation->offset ||
+        view.len - operation->offset < operation->len) {
         struct dt_error err;
         dt_error_set(&err, DT_ERR_PROC_FAILED,
                      "local rank %zu showed %zu bytes where %zu were expected: "
                      "the ranks disagree about the operation",
-                     index, view.len, task->offset + task->len);
+                     index, view.len, operation->offset + operation->len);
         dt_world_fail(request->comm->world, DT_ERR_PROC_FAILED, &err);
         return NULL;
     }
     request->note |= view.notice;
-    return (const char *)view.data + task->offset;
+    return (const char *)view.data + operation->offset;
 }
 
-static bool fold(struct dt_request *request, const struct dt_task *task)
+static bool fold(struct dt_request *request,
+                 const struct dt_operation *operation)
 {
     const struct dt_group *node = dt_layout_node(&request->comm->layout);
     const struct dt_shape *shape = &request->shape;
     for (size_t i = 0; i < node->size; i++) {
-        request->inputs[i] =
-            i == node->index ? at(request, task->a) : see(request, task, i);
+        request->inputs[i] = i == node->index ? at(request, operation->a)
+                                              : see(request, operation, i);
         if (!request->inputs[i])
             return false;
     }
-    dt_exec_fold(at(request, task->dst), request->inputs, node->size,
-                 task->len / dt_dtype_size(shape->dtype), shape->dtype,
-                 shape->op, task->factor);
+    dt_exec_fold(at(request, operation->dst), request->inputs, node->size,
+                 operation->len / dt_dtype_size(shape->dtype), shape->dtype,
+                 shape->op, operation->factor);
     return true;
 }
 
-static bool fetch(struct dt_request *request, const struct dt_task *task)
+static bool fetch(struct dt_request *request,
+                  const struct dt_operation *operation)
 {
-    const char *data = see(request, task, task->peer);
+    const char *data = see(request, operation, operation->peer);
     if (!data)
         return false;
-    if (task->len)
-        memcpy(at(request, task->dst), data, task->len);
+    if (operation->len)
+        memcpy(at(request, operation->dst), data, operation->len);
     return true;
 }
 
-/* What a task has read, or is about to pass on, counts only if nobody who
+/* What an operation has read, or is about to pass on, counts only if nobody who
  * showed it had given up by then. */
 static bool on_board(struct dt_request *request, size_t number)
 {
-    const struct dt_task *task = &request->sched->tasks[number];
+    const struct dt_operation *operation = &request->sched->operations[number];
     struct dt_tl *tl = request->comm->board->tl;
-    bool could = task->kind == DT_TASK_POST   ? post(request, task)
-                 : task->kind == DT_TASK_FOLD ? fold(request, task)
-                                              : fetch(request, task);
+    bool could = operation->kind == DT_OPERATION_POST ? post(request, operation)
+                 : operation->kind == DT_OPERATION_REDUCE_ROUND
+                     ? fold(request, operation)
+                     : fetch(request, operation);
     if (!could || tl->ops->revoked(tl))
         return false;
-    request->uses[task->round]--;
+    request->uses[operation->round]--;
     pass(request);
     done(request, number);
     return true;
@@ -377,36 +387,38 @@ static bool on_board(struct dt_request *request, size_t number)
 
 static void start(struct dt_request *request, size_t number)
 {
-    const struct dt_task *task = &request->sched->tasks[number];
+    const struct dt_operation *operation = &request->sched->operations[number];
     const struct dt_shape *shape = &request->shape;
-    size_t elements = task->len / dt_dtype_size(shape->dtype);
-    switch (task->kind) {
-    case DT_TASK_SEND:
-    case DT_TASK_RECV:
+    size_t elements = operation->len / dt_dtype_size(shape->dtype);
+    switch (operation->kind) {
+    case DT_OPERATION_SEND:
+    case DT_OPERATION_RECV:
         send_or_receive(request, number);
         return;
-    case DT_TASK_POST:
-    case DT_TASK_FOLD:
-    case DT_TASK_FETCH:
+    case DT_OPERATION_POST:
+    case DT_OPERATION_REDUCE_ROUND:
+    case DT_OPERATION_FETCH:
         if (!on_board(request, number))
             request->watch[request->nwatch++] = number;
         return;
-    case DT_TASK_REDUCE:
-        dt_exec_reduce(at(request, task->dst), at(request, task->a),
-                       at(request, task->b), elements, shape->dtype, shape->op);
+    case DT_OPERATION_REDUCE:
+        dt_exec_reduce(at(request, operation->dst), at(request, operation->a),
+                       at(request, operation->b), elements, shape->dtype,
+                       shape->op);
         break;
-    case DT_TASK_COPY:
-        memcpy(at(request, task->dst), at(request, task->a), task->len);
+    case DT_OPERATION_COPY:
+        memcpy(at(request, operation->dst), at(request, operation->a),
+               operation->len);
         break;
-    case DT_TASK_SCALE:
-        dt_exec_scale(at(request, task->dst), at(request, task->a), elements,
-                      shape->dtype, task->factor);
+    case DT_OPERATION_SCALE:
+        dt_exec_scale(at(request, operation->dst), at(request, operation->a),
+                      elements, shape->dtype, operation->factor);
         break;
-    case DT_TASK_DIVIDE:
-        dt_exec_divide(at(request, task->dst), elements, shape->dtype,
+    case DT_OPERATION_DIVIDE:
+        dt_exec_divide(at(request, operation->dst), elements, shape->dtype,
                        request->comm->size);
         break;
-    case DT_TASK_JOIN:
+    case DT_OPERATION_JOIN:
         break;
     }
     done(request, number);
@@ -419,7 +431,7 @@ static bool collect(struct dt_request *request)
     for (size_t i = 0; i < request->nflight;) {
         size_t number = request->flight[i];
         const struct dt_tl_req *message =
-            &request->message[request->sched->tasks[number].message];
+            &request->message[request->sched->operations[number].message];
         if (message->status == DT_IN_PROGRESS) {
             i++;
             continue;
@@ -446,11 +458,12 @@ static bool retry(struct dt_request *request)
     uint32_t full = UINT32_MAX;
     for (size_t i = 0; i < request->nwatch; i++) {
         size_t number = request->watch[i];
-        const struct dt_task *task = &request->sched->tasks[number];
-        if (task->round < full && on_board(request, number))
+        const struct dt_operation *operation =
+            &request->sched->operations[number];
+        if (operation->round < full && on_board(request, number))
             continue;
-        if (task->kind == DT_TASK_POST && task->round < full)
-            full = task->round;
+        if (operation->kind == DT_OPERATION_POST && operation->round < full)
+            full = operation->round;
         request->watch[left++] = number;
     }
     bool moved = left < request->nwatch;
@@ -471,7 +484,7 @@ static bool progress_local(struct dt_request *request)
     return moved;
 }
 
-/* All tasks are done: may the buffers be changed again? */
+/* All operations are done: may the buffers be changed again? */
 static void end(struct dt_request *request)
 {
     struct dt_board *board = request->comm->board;

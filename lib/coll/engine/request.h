@@ -36,14 +36,14 @@ struct dt_request {
     uint64_t base;                /* rounds before this one */
     const struct dt_sched *sched; /* of this one */
     char *space[3];
-    size_t left;                           /* tasks not done */
-    uint32_t *pending;                     /* per task: dependencies not done */
-    struct dt_tl_req *message;             /* per task: sends and receives */
-    size_t *ready, ready_head, ready_tail; /* tasks to start, in order */
+    size_t left;               /* operations not done */
+    uint32_t *pending;         /* per operation: dependencies not done */
+    struct dt_tl_req *message; /* per operation: sends and receives */
+    size_t *ready, ready_head, ready_tail; /* operations to start, in order */
     size_t *flight, nflight;               /* messages under way */
-    size_t *watch, nwatch;                 /* tasks that wait for the board */
-    uint32_t *uses;                        /* per round: tasks not done */
-    const void **inputs;                   /* of a fold */
+    size_t *watch, nwatch; /* operations that wait for the board */
+    uint32_t *uses;        /* per round: operations not done */
+    const void **inputs;   /* of a fold */
 };
 
 /* A request of that shape, ready to be begun, with all the memory that it
