@@ -10,12 +10,13 @@
  *
  * Between the ranks of a node there are rounds besides: in a round each rank
  * may post one piece of its memory, at most piece_max bytes, and any of them
- * may fold or fetch what the others have posted. All ranks of a node build the
- * same number of rounds. No operation of a round may wait, on any rank, for an
- * operation of a higher round: then a schedule ends however few rounds are open
- * at once (dt_board's rounds_room). What was posted must not be changed by a
- * later operation unless all have read it by then, which follows from what they
- * sent or posted since; after the schedule's end the engine waits for it. */
+ * may reduce or fetch what the others have posted. All ranks of a node build
+ * the same number of rounds. No operation of a round may wait, on any rank, for
+ * an operation of a higher round: then a schedule ends however few rounds are
+ * open at once (dt_board's rounds_room). What was posted must not be changed by
+ * a later operation unless all have read it by then, which follows from what
+ * they sent or posted since; after the schedule's end the engine waits for it.
+ */
 #ifndef DT_COLL_ALGORITHM_SCHED_H
 #define DT_COLL_ALGORITHM_SCHED_H
 
@@ -35,7 +36,7 @@ enum dt_operation_kind {
     DT_OPERATION_COPY,   /* dst = a, len bytes */
     DT_OPERATION_SCALE,  /* dst = factor * a, len bytes */
     DT_OPERATION_DIVIDE, /* dst /= size of the communicator, len bytes */
-    DT_OPERATION_POST,   /* show a, len bytes but for a hole, in a round */
+    DT_OPERATION_POST,   /* post a, len bytes but for a hole, in a round */
     DT_OPERATION_REDUCE_ROUND, /* dst = factor * (op over the node's ranks, in
                                 * order: a of this rank, len bytes at offset of
                                 * the others' pieces of the round) */

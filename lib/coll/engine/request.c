@@ -34,9 +34,10 @@ static void build_message(struct dt_request *request)
         sched->operations[operation].slot = DT_TAG_P2P;
 }
 
-/* The shape of a slice: blocks are as far from each other as in the whole. */
-static struct dt_shape slice_of(const struct dt_shape *whole, size_t count,
-                                const size_t *displs)
+/* The shape of a segment. Its blocks are as far from each other as those of the
+ * whole, so it has displacements. */
+static struct dt_shape segment_shape(const struct dt_shape *whole, size_t count,
+                                     const size_t *displs)
 {
     struct dt_shape shape = *whole;
     shape.count = count;
@@ -49,7 +50,7 @@ static struct dt_shape slice_of(const struct dt_shape *whole, size_t count,
     return shape;
 }
 
-static void build_slices(struct dt_request *request, size_t slice)
+static void build_segments(struct dt_request *request, size_t segment)
 {
     const struct dt_comm *comm = request->comm;
     const size_t count = request->shape.count;
@@ -60,10 +61,11 @@ static void build_slices(struct dt_request *request, size_t slice)
     }
     for (size_t i = 0; i < comm->size; i++)
         displs[i] = i * count;
-    size_t counts[] = {slice, (count - 1) % slice + 1};
-    request->slice = slice;
+    size_t counts[] = {segment, (count - 1) % segment + 1};
+    request->segment = segment;
     for (size_t i = 0; i < 2; i++) {
-        struct dt_shape shape = slice_of(&request->shape, counts[i], displs);
+        struct dt_shape shape =
+            segment_shape(&request->shape, counts[i], displs);
         dt_algorithm_build(&(struct dt_plan){.sched = &request->plans[i],
                                              .layout = &comm->layout,
                                              .shape = &shape,
@@ -81,12 +83,12 @@ static dt_result_t build(struct dt_request *request, struct dt_error *err)
                                  .tune = &comm->world->tune};
     dt_sched_init(&request->plans[0], comm->size);
     dt_sched_init(&request->plans[1], comm->size);
-    request->slice = dt_at_least(request->shape.count, 1);
+    request->segment = dt_at_least(request->shape.count, 1);
     if (dt_shape_is_message(&request->shape)) {
         build_message(request);
     } else {
-        if (dt_algorithm_slice(&plan) < request->shape.count)
-            build_slices(request, dt_algorithm_slice(&plan));
+        if (dt_algorithm_segment(&plan) < request->shape.count)
+            build_segments(request, dt_algorithm_segment(&plan));
         else
             dt_algorithm_build(&plan);
     }
@@ -119,10 +121,10 @@ static bool alloc(struct dt_request *request)
 }
 
 /* Before the last one. */
-static size_t full_slices(const struct dt_request *request)
+static size_t full_segments(const struct dt_request *request)
 {
     size_t count = request->shape.count;
-    return count ? (count - 1) / request->slice : 0;
+    return count ? (count - 1) / request->segment : 0;
 }
 
 dt_result_t dt_request_create(struct dt_comm *comm,
@@ -144,7 +146,7 @@ dt_result_t dt_request_create(struct dt_comm *comm,
     if (build(request, err) != DT_SUCCESS || !alloc(request))
         goto destroy;
     request->rounds =
-        dt_at_least(full_slices(request), 1) * request->plans[0].rounds +
+        dt_at_least(full_segments(request), 1) * request->plans[0].rounds +
         request->plans[1].rounds;
     *out = request;
     return DT_SUCCESS;
@@ -174,7 +176,7 @@ void dt_request_destroy(struct dt_request *request)
     free(request);
 }
 
-/* ---- slices ---- */
+/* ---- segments ---- */
 
 static bool is_on_board(const struct dt_operation *operation)
 {
@@ -183,8 +185,8 @@ static bool is_on_board(const struct dt_operation *operation)
            operation->kind == DT_OPERATION_FETCH;
 }
 
-/* What this rank does in each round. Its own post counts, lest the place that
- * it takes be given to a later round before. */
+/* Count this rank's operations in each round. Its own post counts, too: before
+ * it, the place of that piece must not be used by a later round. */
 static void count_uses(struct dt_request *request)
 {
     const struct dt_sched *sched = request->sched;
@@ -194,25 +196,25 @@ static void count_uses(struct dt_request *request)
             request->uses[sched->operations[i].round]++;
 }
 
-/* Is this rank through with more rounds? */
-static void pass(struct dt_request *request)
+/* Count the rounds from the first on in which no operation is left. */
+static void count_released(struct dt_request *request)
 {
-    while (request->passed < request->base + request->sched->rounds &&
-           !request->uses[request->passed - request->base])
-        request->passed++;
+    while (request->released < request->base + request->sched->rounds &&
+           !request->uses[request->released - request->base])
+        request->released++;
 }
 
-/* The slice from request->first on. */
-static void begin_slice(struct dt_request *request)
+/* Begin the segment at request->first. */
+static void begin_segment(struct dt_request *request)
 {
-    bool last = request->shape.count - request->first <= request->slice;
+    bool last = request->shape.count - request->first <= request->segment;
     const struct dt_sched *sched = &request->plans[last && request->first > 0];
     request->sched = sched;
     request->left = sched->noperations;
     request->ready_head = request->ready_tail = 0;
     request->nflight = request->nwatch = 0;
     count_uses(request);
-    pass(request);
+    count_released(request);
     for (size_t i = 0; i < sched->noperations; i++) {
         request->pending[i] = sched->operations[i].ndeps;
         if (!request->pending[i])
@@ -220,39 +222,39 @@ static void begin_slice(struct dt_request *request)
     }
 }
 
-/* This slice is done; false: it was the last. The next one may use the tags
- * again, as messages of one peer and tag keep their order. */
-static bool next_slice(struct dt_request *request)
+/* Begin the next segment; false: this was the last. It uses the same tags,
+ * which is safe as messages of one peer and tag keep their order. */
+static bool next_segment(struct dt_request *request)
 {
-    size_t bytes = request->slice * dt_dtype_size(request->shape.dtype);
-    if (request->shape.count - request->first <= request->slice)
+    size_t bytes = request->segment * dt_dtype_size(request->shape.dtype);
+    if (request->shape.count - request->first <= request->segment)
         return false;
-    request->first += request->slice;
+    request->first += request->segment;
     request->base += request->sched->rounds;
     for (int i = DT_SPACE_SEND; i <= DT_SPACE_RECV; i++)
         if (request->space[i]) /* else this rank needs none */
             request->space[i] += bytes;
-    begin_slice(request);
+    begin_segment(request);
     return true;
 }
 
 void dt_request_begin(struct dt_request *request, const void *sendbuf,
                       void *recvbuf)
 {
-    request->note = dt_notice_seen();
-    request->passed = 0;
+    request->notice = dt_notice_seen();
+    request->released = 0;
     if (request->is_local) {
         request->status = DT_IN_PROGRESS;
         dt_local_begin(&request->local, request->comm->board, &request->shape,
-                       sendbuf, recvbuf, request->round, request->note);
+                       sendbuf, recvbuf, request->round, request->notice);
         return;
     }
     request->space[DT_SPACE_SEND] = (char *)sendbuf; /* only read from */
     request->space[DT_SPACE_RECV] = recvbuf;
     request->in_place = false;
     request->first = request->base = 0;
-    begin_slice(request);
-    request->status = request->left || request->slice < request->shape.count
+    begin_segment(request);
+    request->status = request->left || request->segment < request->shape.count
                           ? DT_IN_PROGRESS
                           : DT_SUCCESS;
 }
@@ -285,7 +287,7 @@ static void send_or_receive(struct dt_request *request, size_t number)
     uint64_t tag = request->tag | operation->slot;
     memset(message, 0, sizeof(*message));
     if (operation->kind == DT_OPERATION_SEND)
-        tl->ops->isend(tl, peer, request->note ? tag | DT_TAG_NOTICE : tag,
+        tl->ops->isend(tl, peer, request->notice ? tag | DT_TAG_NOTICE : tag,
                        at(request, operation->a), operation->len, message);
     else
         tl->ops->irecv(tl, peer, tag, at(request, operation->dst),
@@ -304,7 +306,7 @@ static bool post(struct dt_request *request,
                                          .len = operation->len,
                                          .hole = operation->offset,
                                          .hole_len = operation->hole,
-                                         .notice = request->note};
+                                         .notice = request->notice};
     if (!board->ops->post(board,
                           request->round + request->base + operation->round,
                           &piece, &in_place))
@@ -313,9 +315,10 @@ static bool post(struct dt_request *request,
     return true;
 }
 
-/* len bytes at offset of what a rank shows; NULL: not there yet. */
-static const char *see(struct dt_request *request,
-                       const struct dt_operation *operation, size_t index)
+/* len bytes at offset of the piece that a rank posted; NULL: not posted yet. */
+static const char *read_piece(struct dt_request *request,
+                              const struct dt_operation *operation,
+                              size_t index)
 {
     struct dt_board *board = request->comm->board;
     struct dt_board_view view;
@@ -327,24 +330,25 @@ static const char *see(struct dt_request *request,
         view.len - operation->offset < operation->len) {
         struct dt_error err;
         dt_error_set(&err, DT_ERR_PROC_FAILED,
-                     "local rank %zu showed %zu bytes where %zu were expected: "
-                     "the ranks disagree about the operation",
+                     "local rank %zu posted %zu bytes where %zu were expected: "
+                     "the ranks disagree about the collective",
                      index, view.len, operation->offset + operation->len);
         dt_world_fail(request->comm->world, DT_ERR_PROC_FAILED, &err);
         return NULL;
     }
-    request->note |= view.notice;
+    request->notice |= view.notice;
     return (const char *)view.data + operation->offset;
 }
 
-static bool fold(struct dt_request *request,
-                 const struct dt_operation *operation)
+static bool reduce_round(struct dt_request *request,
+                         const struct dt_operation *operation)
 {
     const struct dt_group *node = dt_layout_node(&request->comm->layout);
     const struct dt_shape *shape = &request->shape;
     for (size_t i = 0; i < node->size; i++) {
-        request->inputs[i] = i == node->index ? at(request, operation->a)
-                                              : see(request, operation, i);
+        request->inputs[i] = i == node->index
+                                 ? at(request, operation->a)
+                                 : read_piece(request, operation, i);
         if (!request->inputs[i])
             return false;
     }
@@ -357,7 +361,7 @@ static bool fold(struct dt_request *request,
 static bool fetch(struct dt_request *request,
                   const struct dt_operation *operation)
 {
-    const char *data = see(request, operation, operation->peer);
+    const char *data = read_piece(request, operation, operation->peer);
     if (!data)
         return false;
     if (operation->len)
@@ -373,12 +377,12 @@ static bool on_board(struct dt_request *request, size_t number)
     struct dt_tl *tl = request->comm->board->tl;
     bool could = operation->kind == DT_OPERATION_POST ? post(request, operation)
                  : operation->kind == DT_OPERATION_REDUCE_ROUND
-                     ? fold(request, operation)
+                     ? reduce_round(request, operation)
                      : fetch(request, operation);
     if (!could || tl->ops->revoked(tl))
         return false;
     request->uses[operation->round]--;
-    pass(request);
+    count_released(request);
     done(request, number);
     return true;
 }
@@ -424,7 +428,8 @@ static void start(struct dt_request *request, size_t number)
     done(request, number);
 }
 
-/* Take home the messages that have ended; true if any had. */
+/* Complete the operations of messages that have ended; true if there were
+ * any. */
 static bool collect(struct dt_request *request)
 {
     bool moved = false;
@@ -443,15 +448,15 @@ static bool collect(struct dt_request *request)
             return true;
         }
         if (!message->send && message->tag & DT_TAG_NOTICE)
-            request->note = true;
+            request->notice = true;
         done(request, number);
     }
     return moved;
 }
 
-/* Try again what waits for the board, in order; true if anything moved. Where
- * there is no room for a round, there is none for later ones, and nothing is
- * worth a look there yet. */
+/* Try the operations that wait for the board again, in order; true if anything
+ * moved. Where the board has no room for a round, it has none for later ones,
+ * and no rank has posted in them. */
 static bool retry(struct dt_request *request)
 {
     size_t left = 0;
@@ -477,8 +482,8 @@ static bool progress_local(struct dt_request *request)
     struct dt_tl *tl = local->board->tl;
     bool moved = dt_local_progress(local);
     request->comm->steps += moved;
-    request->passed = local->released;
-    request->note |= local->notice;
+    request->released = local->released;
+    request->notice |= local->notice;
     if (local->done && !tl->ops->revoked(tl))
         request->status = DT_SUCCESS;
     return moved;
@@ -507,7 +512,7 @@ bool dt_request_progress(struct dt_request *request)
             again = true;
         }
         if (request->status == DT_IN_PROGRESS && !request->left) {
-            if (next_slice(request))
+            if (next_segment(request))
                 again = true;
             else
                 end(request);

@@ -247,7 +247,7 @@ static size_t long_one(size_t nodes, size_t per)
                                      .tune = &dt_tune_default};
         if (coll >= DT_COLL_ALLGATHER) /* of all blocks */
             shape.count /= nodes * per;
-        shape.count = dt_algorithm_slice(&plan);
+        shape.count = dt_algorithm_segment(&plan);
         dt_sched_init(&sched, nodes * per);
         dt_algorithm_build(&plan);
         if (dt_sched_finish(&sched, &err) != DT_SUCCESS)
