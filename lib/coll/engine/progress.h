@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* progress.h - a thread of libdt's own, that moves what is outstanding while
- * the program computes, and sleeps while nothing is: all with
- * DT_PROGRESS=thread, and always what is of GPUs. */
+/* progress.h - the progress thread: makes progress of requests while the
+ * program computes, and sleeps while none is in progress. It serves all
+ * requests with DT_PROGRESS=thread, and without it those on GPU memory. */
 #ifndef DT_COLL_ENGINE_PROGRESS_H
 #define DT_COLL_ENGINE_PROGRESS_H
 
@@ -12,7 +12,7 @@ struct dt_progress {
     struct dt_world *world;
     pthread_t thread;
     pthread_cond_t wake; /* with the lock of the world */
-    bool all;            /* not only what is of GPUs */
+    bool all;            /* not only requests on GPU memory */
     bool asleep, ending;
 };
 
@@ -20,14 +20,14 @@ struct dt_progress {
  * Errors: INVALID_ARG, NO_MEMORY, SYSTEM. */
 dt_result_t dt_progress_start(struct dt_world *world, struct dt_error *err);
 
-/* Start it, if it is not there, for what is of GPUs. Errors: NO_MEMORY, SYSTEM.
- */
+/* Start it for requests on GPU memory, unless it runs. Takes the lock. Errors:
+ * NO_MEMORY, SYSTEM. */
 dt_result_t dt_progress_need(struct dt_world *world, struct dt_error *err);
 
-/* End it; nothing happens where there is none. */
+/* End it, if it runs. Takes the lock. */
 void dt_progress_stop(struct dt_world *world);
 
-/* Something has been started. With the lock held. NULL is fine. */
+/* A request was started. With the lock held. NULL is fine. */
 static inline void dt_progress_wake(struct dt_progress *progress)
 {
     if (progress && progress->asleep)

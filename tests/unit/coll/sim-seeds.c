@@ -209,7 +209,7 @@ static void explain(const struct run *run)
                     "board, %llu of %llu rounds passed",
                     r, p->node_of[r], i, (int)q->shape.coll, q->shape.count,
                     q->left, q->nflight, q->nwatch,
-                    (unsigned long long)q->passed,
+                    (unsigned long long)q->released,
                     (unsigned long long)q->rounds);
         }
 }
