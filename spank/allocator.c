@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* allocator.c - the plugin in sbatch and salloc, which check the options and
- * hand them on to the sruns of the job. */
+/* allocator.c - the plugin in sbatch and salloc: they check the options, and
+ * the sruns of the job inherit them. */
 #include "spank_dt.h"
 
 #include <errno.h>
@@ -11,9 +11,9 @@
 
 static const char open_mode[] = "SBATCH_OPEN_MODE";
 
-/* A job that runs again goes on in its log, unless the user says otherwise.
- * sbatch reads this variable between the lines of the script and the command
- * line. */
+/* The log of a requeued job is appended to, unless the user has set another
+ * mode. sbatch reads this variable between the lines of the script and the
+ * command line. */
 static void append(struct spank_dt *dt)
 {
     if (!dt->appends && !getenv(open_mode))
@@ -26,8 +26,8 @@ void dt_allocator_option(struct spank_dt *dt)
         append(dt);
 }
 
-/* Is it on the command line? An argument of the script's own with that name
- * looks the same, and does as little harm. */
+/* Is it on the command line? An argument of the script with the same name looks
+ * alike; then the log is appended to for no reason, which does no harm. */
 static bool is_typed(const char *option)
 {
     size_t length = strlen(option), size = 0;
@@ -73,11 +73,11 @@ void dt_allocator_init_post_opt(spank_t spank, struct spank_dt *dt)
         const struct dt_option_name *name = &dt_option_name[id];
         if (!dt->given[id])
             continue;
-        /* What was typed here is for the whole job: an srun in it must not
-         * find the older wish of the environment it was submitted from. */
+        /* An option of sbatch counts for the whole job, more than the variable
+         * for srun in the environment from which it is submitted. */
         unsetenv(name->variable[DT_CLIENT_SRUN]);
         if (dt->option[id].type == DT_OPTION_NONE) {
-            /* as if it had not been given: take back what Slurm hands on */
+            /* none: the sruns of the job must not inherit it */
             unsetenv(name->job_control);
             spank_job_control_unsetenv(spank, name->job_control);
         }

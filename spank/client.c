@@ -30,7 +30,7 @@ int dt_client_option(struct spank_dt *dt, enum dt_option_id id,
                      const char *text)
 {
     const struct dt_option_name *name = &dt_option_name[id];
-    /* Slurm hands us the variable's very string, or the command line's. */
+    /* An inherited value is the string of the variable itself. */
     bool inherited = text && text == getenv(name->inherited);
     char source[64];
     snprintf(source, sizeof(source), "--%s", name->option);
@@ -45,8 +45,8 @@ int dt_client_option(struct spank_dt *dt, enum dt_option_id id,
     if (option.type == DT_OPTION_HELP) {
         fputs(dt_option_help(id), stdout);
         fflush(stdout);
-        /* As srun does for --mpi=list. A callback can only go on or fail, and
-         * neither is an answer to a question. Nothing is allocated yet. */
+        /* As srun does for --mpi=list: a callback cannot end srun with 0.
+         * Nothing is allocated yet. */
         _exit(0);
     }
     if (option.type != DT_OPTION_NONE && *dt->bad_argument.text) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* helper.c - start a program as the job's user, and wait for it, with an end.
+/* helper.c - start a program as the job's user, and wait for it with a limit.
  */
 #include "helper.h"
 
@@ -19,8 +19,7 @@
 
 enum { GRACE_MS = 100, CANNOT_RUN = 127 };
 
-/* ---- the child, between fork and exec: other threads may hold any lock ----
- */
+/* ---- the child, between fork and exec: async-signal-safe calls only ---- */
 
 static void close_from(unsigned first)
 {
@@ -35,7 +34,7 @@ static void close_from(unsigned first)
         close((int)fd);
 }
 
-/* Nothing may be left by which it could be root again. */
+/* Neither a real nor a saved id may stay root's. */
 static bool become(const struct dt_helper_user *user)
 {
     const gid_t *groups = user->ngroups ? user->groups : &user->gid;
@@ -106,7 +105,7 @@ dt_result_t dt_helper_start(const struct dt_helper *how, pid_t *pid,
     return DT_SUCCESS;
 }
 
-/* The number of the group is its own until its status is taken. */
+/* The number of the group is not used anew until the process is reaped. */
 static bool reap(pid_t pid, int *status)
 {
     siginfo_t info = {.si_pid = 0};
@@ -139,7 +138,7 @@ void dt_helper_kill(pid_t pid)
     dt_helper_await(pid, GRACE_MS, &status);
 }
 
-/* What it prints is far less than a pipe holds. */
+/* The output is far less than a pipe holds, so it is read after the end. */
 static void read_output(int fd, char *out, size_t size)
 {
     size_t at = 0;
@@ -195,7 +194,7 @@ int dt_helper_ms_left(long long end)
     return left < 0 ? 0 : (int)left;
 }
 
-/* The child overwrites 0, 1 and 2 one by one. */
+/* Not 0, 1 or 2, which the child overwrites one by one. */
 static bool raise_both(int ends[2])
 {
     for (int i = 0; i < 2; i++)

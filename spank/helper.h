@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* helper.h - programs of ours that the plugin starts: as the job's user, with
- * nothing of the process that starts them. */
+/* helper.h - start programs of ours as the job's user. They inherit neither
+ * descriptors nor signal handlers nor variables. */
 #ifndef DT_SPANK_HELPER_H
 #define DT_SPANK_HELPER_H
 
@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 
-/* Nobody's group. The processes of a user cannot trace one of his that has a
- * group that they do not have. */
+/* The group nogroup. Processes of a user cannot trace a process of the same
+ * user whose group they do not have. */
 #define DT_HELPER_NOGROUP ((gid_t)65534)
 
 struct dt_helper_user {
@@ -23,28 +23,27 @@ struct dt_helper_user {
 
 struct dt_helper {
     char *const *argv; /* argv[0] is the program's path */
-    int fd[3];         /* its descriptors 0, 1, 2; -1 is /dev/null. It has no
-                        * others. None may be one of 0, 1, 2 here */
-    int cgroup;        /* a cgroup.procs, open, of which it is to be; 0: none */
-    char *const *env;  /* its environment; NULL: one of its own */
-    bool holds;        /* SIGTERM and SIGHUP, which Slurm may send before it is
-                        * ready, wait until it unblocks them */
-    struct dt_helper_user user; /* only root's processes become another */
+    int fd[3];         /* its descriptors 0, 1, 2; -1: /dev/null. None may be
+                        * 0, 1 or 2 in this process. It gets no others */
+    int cgroup;        /* an open cgroup.procs for it to enter; 0: none */
+    char *const *env;  /* its environment; NULL: PATH, HOME, LC_ALL only */
+    bool holds;        /* SIGTERM and SIGHUP are blocked in it, as Slurm may
+                        * send them before it has its handlers */
+    struct dt_helper_user user; /* ignored unless this process is root's */
 };
 
-/* Start it in a process group of its own. If this
- * process is root's, it gives that up for good. NOT_FOUND: it cannot be run;
- * SYSTEM. */
+/* Start it in a process group of its own. If this process is root's, the new
+ * one drops all privileges. NOT_FOUND: there is no such program; SYSTEM. */
 dt_result_t dt_helper_start(const struct dt_helper *how, pid_t *pid,
                             struct dt_error *err);
 
-/* Wait at most ms for its end, then kill what it may have left in its group;
- * false if it goes on. *status is -1 if it was somebody else who waited for it,
- * as slurmstepd does for any child. */
+/* Wait at most ms for its end, then kill the rest of its group. false if it is
+ * still running. *status is -1 if another thread has reaped it, as slurmstepd
+ * does with any child. */
 bool dt_helper_await(pid_t pid, int ms, int *status);
 
-/* Kill its group. A process inside a driver may not even die: it is left to
- * the caller's own end. */
+/* Kill its group, and wait a moment for it. A process that hangs in a driver
+ * may stay until the caller ends. */
 void dt_helper_kill(pid_t pid);
 
 /* Run it to its end, at most limit_ms; how->fd is not used. err_fd, if not -1,
@@ -53,12 +52,12 @@ void dt_helper_kill(pid_t pid);
 int dt_helper_run(const struct dt_helper *how, int limit_ms, int err_fd,
                   char *out, size_t size);
 
-/* ms until end, of the monotonic clock; 0 if that is over. */
+/* Milliseconds until end, of CLOCK_MONOTONIC; 0 if it has passed. */
 int dt_helper_ms_left(long long end);
 long long dt_helper_end(int ms); /* ms from now */
 
-/* Ends of a pipe, or of a socket of packets, that no program inherits by
- * chance and that are none of 0, 1, 2. */
+/* A pipe, or a pair of SOCK_SEQPACKET sockets, close-on-exec and not 0, 1 or 2.
+ */
 bool dt_helper_pipe(int ends[2]);
 bool dt_helper_socket(int ends[2]);
 

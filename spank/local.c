@@ -19,7 +19,7 @@
 void dt_local_init(struct spank_dt *dt)
 {
     dt_client_init(dt, DT_CLIENT_SRUN);
-    /* in a step, the srun of that has set it for its tasks */
+    /* inside a step, the srun of that step has set it for its tasks */
     dt->mpi_is_users = getenv("SLURM_MPI_TYPE") && !getenv("SLURM_STEP_ID");
     dt->in_batch = getenv("SLURM_JOB_ID") && getenv("SLURMD_NODENAME") &&
                    !getenv("SLURM_STEP_ID");
@@ -31,18 +31,18 @@ void dt_local_init_post_opt(struct spank_dt *dt)
     for (int id = 0; id < DT_NOPTIONS; id++)
         if (dt->typed[id] && dt_option_needs_gpus(id) &&
             !dt->given[DT_OPTION_GPUS]) {
-            slurm_error("dt: --%s says nothing without --dt-gpus: add "
-                        "--dt-gpus, or leave it out",
+            slurm_error("dt: --%s needs --dt-gpus: add that, or leave "
+                        "this out",
                         dt_option_name[id].option);
-            /* srun does not heed the failure of an optional plugin here, and
-             * nothing is allocated yet */
+            /* srun ignores the failure of an optional plugin here; nothing is
+             * allocated yet */
             _exit(255);
         }
 }
 
-/* Slurm replaces the user's CUDA_VISIBLE_DEVICES on the way to the tasks, so
- * it travels under another name. */
-static void carry_visible(void)
+/* Slurm replaces the user's CUDA_VISIBLE_DEVICES in the tasks, so it is passed
+ * under another name. */
+static void pass_visible(void)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     if (visible && *visible && !getenv(DT_ENV_VERSION) &&
@@ -53,8 +53,8 @@ static void carry_visible(void)
         unsetenv(DT_ENV_USER_VISIBLE);
 }
 
-/* Has the user chosen what ranks meet by? By now Slurm has put into the
- * variable what is to be, be it the cluster's default. */
+/* Has the user chosen an --mpi? By now Slurm has set the variable in any case,
+ * to the cluster's default if nothing else. */
 static bool names_mpi(spank_t spank, const struct spank_dt *dt)
 {
     const char *type = getenv("SLURM_MPI_TYPE");
@@ -80,11 +80,11 @@ static bool is_heterogeneous(const char *size)
     return dt_number_parse(getenv(size), 2, UINT32_MAX, &components);
 }
 
-/* Where the PMIx servers of several nodes meet. Without it, the first node
- * opens the place. */
-static void open_meeting(spank_t spank, const struct spank_dt *dt)
+/* The rendezvous of the PMIx servers of several nodes. If it cannot be opened
+ * here, the server of the first node opens one. */
+static void open_rendezvous(spank_t spank, const struct spank_dt *dt)
 {
-    struct dt_rendezvous meeting = {
+    struct dt_rendezvous rendezvous = {
         .program = dt->pmixd ? dt->pmixd : DT_PMIXD_PROGRAM,
         .munge = dt->munge,
         .limit = DT_STEP_LIMIT,
@@ -93,14 +93,15 @@ static void open_meeting(spank_t spank, const struct spank_dt *dt)
     char text[16];
     uint16_t port;
     /* SLURM_NNODES may be the allocation's */
-    if (spank_get_item(spank, S_JOB_NNODES, &meeting.nodes) != ESPANK_SUCCESS ||
-        meeting.nodes < 2 ||
-        spank_get_item(spank, S_JOB_TOTAL_TASK_COUNT, &meeting.ranks) !=
+    if (spank_get_item(spank, S_JOB_NNODES, &rendezvous.nodes) !=
             ESPANK_SUCCESS ||
-        spank_get_item(spank, S_JOB_ID, &meeting.job) != ESPANK_SUCCESS ||
-        spank_get_item(spank, S_JOB_STEPID, &meeting.step) != ESPANK_SUCCESS)
+        rendezvous.nodes < 2 ||
+        spank_get_item(spank, S_JOB_TOTAL_TASK_COUNT, &rendezvous.ranks) !=
+            ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_ID, &rendezvous.job) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_STEPID, &rendezvous.step) != ESPANK_SUCCESS)
         return;
-    if (dt_rendezvous_open(&meeting, &port, &why) != DT_SUCCESS) {
+    if (dt_rendezvous_open(&rendezvous, &port, &why) != DT_SUCCESS) {
         slurm_debug("dt: %s", why.text);
         return;
     }
@@ -114,16 +115,16 @@ static void choose_server(spank_t spank, const struct spank_dt *dt)
     unsetenv(DT_ENV_PMIX_MEET);
     if (is_heterogeneous("SLURM_HET_SIZE") ||
         is_heterogeneous("SLURM_PACK_SIZE"))
-        return; /* it has one srun, but no common server */
+        return; /* one srun, but no server that all components share */
     if (whose == DT_PMIX_SERVER ||
         (whose == DT_PMIX_AUTO && !names_mpi(spank, dt)))
-        open_meeting(spank, dt);
+        open_rendezvous(spank, dt);
     else if (whose == DT_PMIX_AUTO)
         setenv(DT_ENV_PMIX_MEET, DT_ENV_PMIX_SLURMS, 1);
 }
 
-/* The header comes from here, before any task starts, so that it is printed
- * once and first. */
+/* srun prints the header of the table before any task starts, so that it is
+ * printed once and first. */
 void dt_local_user_init(spank_t spank, const struct spank_dt *dt)
 {
     const struct dt_option *gpus = &dt->option[DT_OPTION_GPUS];
@@ -134,7 +135,7 @@ void dt_local_user_init(spank_t spank, const struct spank_dt *dt)
         choose_server(spank, dt);
     if (gpus->type != DT_OPTION_SET)
         return;
-    carry_visible();
+    pass_visible();
     if (!gpus->verbose)
         return;
     struct dt_table table = dt_table_widths(environ);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* plugin.c - what Slurm sees: the hooks, which hand each call on to the file
- * of its context. They always succeed: a job that did not ask for --dt-gpus
- * never feels the plugin, and a failing hook may drain a node. */
+/* plugin.c - the hooks that Slurm calls; each calls the file of its context.
+ * They always return success: a failing hook may drain a node, also under a job
+ * that has none of our options. */
 #include <stdint.h>
 #include <string.h>
 #include <sys/types.h>
@@ -21,9 +21,9 @@ int slurm_spank_init_failure_mode = ESPANK_JOB_FAILURE; /* never the node */
 /* The only state of the plugin: Slurm's option callback passes no pointer. */
 static struct spank_dt dt;
 
-/* plugstack.conf may name the plugin twice. Slurm then calls each hook once per
- * line, on this same state; what is not to be done twice asks here. */
-static bool again(bool *done)
+/* Has the hook run before? plugstack.conf may name the plugin twice; Slurm then
+ * calls each hook once per line, on this same state. */
+static bool ran(bool *done)
 {
     bool before = *done;
     *done = true;
@@ -57,7 +57,7 @@ static void register_options(spank_t spank)
     }
 }
 
-/* What follows the plugin's name in plugstack.conf; Slurm keeps argv. */
+/* An argument of the plugin in plugstack.conf. Slurm keeps argv. */
 static void read_argument(const char *text)
 {
     const struct {
@@ -95,7 +95,7 @@ int slurm_spank_init(spank_t spank, int argc, char *argv[])
         return 0;
     for (int i = 0; i < argc; i++)
         read_argument(argv[i]);
-    if (again(&dt.loaded))
+    if (ran(&dt.loaded))
         return 0;
     register_options(spank);
     if (context == S_CTX_LOCAL)
@@ -113,7 +113,7 @@ int slurm_spank_init_post_opt(spank_t spank, int argc, char *argv[])
         dt_local_init_post_opt(&dt);
     if (spank_context() == S_CTX_ALLOCATOR)
         dt_allocator_init_post_opt(spank, &dt);
-    if (spank_context() == S_CTX_REMOTE && !again(&dt.discover_done))
+    if (spank_context() == S_CTX_REMOTE && !ran(&dt.discover_done))
         dt_remote_init_post_opt(spank, &dt);
     return 0;
 }
@@ -122,7 +122,7 @@ int slurm_spank_local_user_init(spank_t spank, int argc, char *argv[])
 {
     (void)argc;
     (void)argv;
-    if (!again(&dt.local_user_done))
+    if (!ran(&dt.local_user_done))
         dt_local_user_init(spank, &dt);
     return 0;
 }
@@ -131,7 +131,7 @@ int slurm_spank_user_init(spank_t spank, int argc, char *argv[])
 {
     (void)argc;
     (void)argv;
-    if (spank_context() == S_CTX_REMOTE && !again(&dt.user_done))
+    if (spank_context() == S_CTX_REMOTE && !ran(&dt.user_done))
         dt_remote_user_init(spank, &dt);
     return 0;
 }
@@ -149,7 +149,7 @@ int slurm_spank_task_init(spank_t spank, int argc, char *argv[])
 {
     (void)argc;
     (void)argv;
-    if (spank_context() == S_CTX_REMOTE && !again(&dt.task_done))
+    if (spank_context() == S_CTX_REMOTE && !ran(&dt.task_done))
         dt_remote_task_init(spank, &dt);
     return 0;
 }

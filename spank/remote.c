@@ -20,8 +20,8 @@ bool dt_is_task_step(spank_t spank)
            step <= SLURM_MAX_NORMAL_STEP_ID;
 }
 
-/* Slurm calls this up to twice with the same value. The user may have put it
- * past srun, so it is parsed again. */
+/* Slurm calls this up to twice with the same value. It is validated here, too:
+ * by a variable of Slurm's, a user can pass a value that srun has not seen. */
 void dt_remote_option(struct spank_dt *dt, enum dt_option_id id,
                       const char *text)
 {
@@ -41,8 +41,8 @@ void dt_remote_option(struct spank_dt *dt, enum dt_option_id id,
     dt->option[id] = option;
 }
 
-/* true if the user set this variable of Slurm's, or an option for it. Only
- * before the tasks start: then Slurm itself sets it for each. */
+/* true if the user has set this variable of Slurm's, or the option for it. Only
+ * before the tasks start: Slurm itself sets it in each task. */
 static bool is_set(spank_t spank, const char *name)
 {
     char value[16]; /* the first bytes are enough */
@@ -66,8 +66,8 @@ bool dt_remote_user(spank_t spank, struct dt_helper_user *user)
     return true;
 }
 
-/* Here slurmstepd is not yet in the cgroup of the step, which would hide CPUs
- * and GPUs from the helper. */
+/* slurmstepd is not yet in the cgroup of the step, which would hide CPUs and
+ * GPUs from dt-topo. */
 void dt_remote_init_post_opt(spank_t spank, struct spank_dt *dt)
 {
     const char *node = getenv("SLURMD_NODENAME"); /* slurmd's, not the job's */
@@ -97,8 +97,7 @@ static void count_gpus(spank_t spank, struct spank_dt *dt)
         dt->step_gpus = devices.n;
 }
 
-/* Here slurmstepd is in the cgroup of the step, where the PMIx server belongs
- * as the tasks do. */
+/* slurmstepd is in the cgroup of the step now, and so is the PMIx server. */
 void dt_remote_user_init(spank_t spank, struct spank_dt *dt)
 {
     struct dt_helper_user user = {.groups = NULL};
@@ -116,7 +115,7 @@ void dt_remote_user_init(spank_t spank, struct spank_dt *dt)
         dt->no_server.text[0] = '\0';
 }
 
-static void say(const char *line)
+static void print_line(const char *line)
 {
     slurm_error("dt: %s", line);
 }
@@ -132,8 +131,9 @@ void dt_remote_task_post_fork(spank_t spank, struct spank_dt *dt)
         dt_daemon_notify_started(&dt->daemon, rank, pid);
 }
 
-/* After the last one the other nodes are to hear that this one has ended well,
- * and not that it is lost: Slurm soon kills all that it finds of the step. */
+/* With the last task of the node the server is shut down, so that the other
+ * nodes receive its shutdown message: Slurm soon kills what it finds of the
+ * step, and then they would count this node as lost. */
 void dt_remote_task_exit(spank_t spank, struct spank_dt *dt)
 {
     uint32_t rank;
@@ -145,28 +145,29 @@ void dt_remote_task_exit(spank_t spank, struct spank_dt *dt)
         spank_get_item(spank, S_TASK_EXIT_STATUS, &status) == ESPANK_SUCCESS)
         last = dt_daemon_notify_ended(&dt->daemon, rank, status);
     if (last)
-        dt_daemon_end(&dt->daemon, say);
+        dt_daemon_end(&dt->daemon, print_line);
     else
-        dt_daemon_receive(&dt->daemon, say);
+        dt_daemon_receive(&dt->daemon, print_line);
 }
 
 void dt_remote_exit(struct spank_dt *dt)
 {
-    dt_daemon_end(&dt->daemon, say);
+    dt_daemon_end(&dt->daemon, print_line);
     dt_requeue_exit(dt);
 }
 
-/* What slurmstepd itself does when a task cannot be set up. To return an error
- * does the same, but only if the plugin is "required" in plugstack.conf: else
- * Slurm would start the task regardless. */
-static void refuse(const char *why, bool speaks)
+/* End the task as slurmstepd does when it cannot set one up. An error that is
+ * returned has this effect only if the plugin is "required" in plugstack.conf;
+ * else Slurm starts the task. */
+static void refuse(const char *why, bool prints)
 {
-    if (speaks)
+    if (prints)
         slurm_error("dt: %s", why);
     _exit(1);
 }
 
-/* A value that srun let pass was put past it. */
+/* srun has validated the options; a value that is wrong here did not pass srun.
+ */
 static void init_ckpt(spank_t spank, const struct spank_dt *dt)
 {
     uint32_t local_rank = 0;
@@ -194,7 +195,7 @@ void dt_remote_task_init(spank_t spank, const struct spank_dt *dt)
         dt_task_report(spank, dt, &task);
     if (rc == DT_SUCCESS)
         rc = dt_task_apply(spank, dt, &task, &err);
-    if (rc != DT_SUCCESS) /* its first task says it, unless it is of one */
+    if (rc != DT_SUCCESS) /* once per node, unless it is about this task only */
         refuse(err.text, task.bound || task.local_rank == 0);
     dt_task_fini(&task);
 }

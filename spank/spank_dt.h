@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* spank_dt.h - what the plugin knows, and its part in each of Slurm's
- * contexts. plugin.c owns the one struct spank_dt and hands it round. */
+/* spank_dt.h - the state of the plugin, and its hooks in each of Slurm's
+ * contexts: local (srun), allocator (sbatch, salloc), remote (slurmstepd).
+ * plugin.c owns the one struct spank_dt. */
 #ifndef DT_SPANK_DT_H
 #define DT_SPANK_DT_H
 
@@ -16,7 +17,7 @@
 #include "requeue/watch.h"
 
 struct spank_dt {
-    /* hooks that ran */
+    /* hooks that have run */
     bool loaded, local_user_done, discover_done, user_done, task_done;
 
     bool given[DT_NOPTIONS]; /* even as none */
@@ -25,30 +26,30 @@ struct spank_dt {
     struct dt_error bad_option[DT_NOPTIONS];
     const char *input[DT_NOPTIONS]; /* the variable that stands for it */
 
-    /* of plugstack.conf */
+    /* the plugin's arguments in plugstack.conf */
     const char *helper, *conf, *pmixd, *auth, *munge; /* NULL: not named */
     struct dt_error bad_argument;
 
-    bool mpi_is_users; /* srun: the user named it in the environment */
-    bool in_batch;     /* srun: it was called by a batch script */
+    bool mpi_is_users; /* srun: the user has set SLURM_MPI_TYPE */
+    bool in_batch;     /* srun: a batch script calls it */
     bool is_sbatch;
-    bool appends; /* sbatch: the log is appended to because we said so */
+    bool appends; /* sbatch: the plugin has set open_mode */
 
     /* of this node, in slurmstepd */
     size_t step_gpus;              /* before Slurm binds any to a task */
-    bool binds_cpus, binds_memory; /* the user has told Slurm where */
-    char *topology;                /* what the helper printed; NULL: */
+    bool binds_cpus, binds_memory; /* by an option of the user's for srun */
+    char *topology;                /* the output of dt-topo; NULL: none */
     size_t topology_size;
-    struct dt_error remark;  /* of the helper about it, or why there is none */
-    struct dt_daemon daemon; /* the PMIx server */
-    struct dt_error no_server;    /* why there is none; "" if none is wanted */
+    struct dt_error remark;    /* of dt-topo about it, or why there is none */
+    struct dt_daemon daemon;   /* the PMIx server */
+    struct dt_error no_server; /* why there is none; "" if none is wanted */
     char notice[DT_JOBFILE_PATH]; /* the file that DT_NOTICE names; "": none */
-    struct dt_watch watch;        /* who signals the tasks' leaders */
-    int note;                     /* open, about the step's end; 0: none */
+    struct dt_watch watch;        /* signals the leaders of the tasks */
+    int record; /* the requeue record of the job, open; 0: none */
 };
 
-/* Do the options ask for GPUs of each task's own, or for a PMIx server? The
- * type of that may still be "none". */
+/* Is --dt-gpus given; does the step have a type of PMIx server, be it "none"?
+ */
 static inline bool dt_wants_gpus(const struct spank_dt *dt)
 {
     return dt->option[DT_OPTION_GPUS].type == DT_OPTION_SET;
@@ -61,19 +62,19 @@ static inline bool dt_wants_pmix(const struct spank_dt *dt)
 
 /* client.c: srun, sbatch and salloc alike */
 
-/* Where an input variable holds a value, let Slurm take it for the option's.
- * In slurm_spank_init, which is before Slurm looks. */
+/* Put the values of input variables where Slurm looks for inherited options. To
+ * be called in slurm_spank_init, which is before Slurm looks. */
 void dt_client_init(struct spank_dt *dt, enum dt_client client);
 /* The option callback: 0, or -1 after one line on stderr. Ends the process
  * after the value help. */
 int dt_client_option(struct spank_dt *dt, enum dt_option_id id,
                      const char *text);
-/* Undo dt_client_init, once Slurm has looked. */
+/* Undo dt_client_init, after Slurm has read the options. */
 void dt_client_done(struct spank_dt *dt);
 
 /* local.c: srun */
 void dt_local_init(struct spank_dt *dt);
-/* Ends srun with 255, after one line, where options contradict. */
+/* Ends srun with 255, after one line, if an option needs --dt-gpus. */
 void dt_local_init_post_opt(struct spank_dt *dt);
 void dt_local_user_init(spank_t spank, const struct spank_dt *dt);
 
@@ -83,24 +84,24 @@ void dt_allocator_init(struct spank_dt *dt);
 void dt_allocator_option(struct spank_dt *dt);
 void dt_allocator_init_post_opt(spank_t spank, struct spank_dt *dt);
 
-/* remote.c: slurmstepd, and its tasks as the user. Nothing here fails before
+/* remote.c: slurmstepd, and its tasks as the user. Errors are kept until
  * dt_remote_task_init: only there does an error end the task, and with it the
- * step, and not the node. */
+ * step, without an effect on the node. */
 void dt_remote_option(struct spank_dt *dt, enum dt_option_id id,
                       const char *text);
-/* Blocks until the helper has ended or its time is over. */
+/* Blocks until dt-topo has ended, DT_DISCOVER_LIMIT_MS at most. */
 void dt_remote_init_post_opt(spank_t spank, struct spank_dt *dt);
-/* Blocks until the PMIx servers of all nodes have met, or their time is over.
- */
+/* Blocks until the PMIx servers of all nodes are connected, DT_STEP_LIMIT
+ * seconds at most. */
 void dt_remote_user_init(spank_t spank, struct spank_dt *dt);
 void dt_remote_task_post_fork(spank_t spank, struct spank_dt *dt);
-/* Returns, or ends the task after one line on its stderr. */
+/* Returns, or ends the task after one line on its standard error. */
 void dt_remote_task_init(spank_t spank, const struct spank_dt *dt);
-/* These two block for a few seconds at most, where the server hangs. */
+/* These two block a few seconds at most, where dt-pmixd hangs. */
 void dt_remote_task_exit(spank_t spank, struct spank_dt *dt);
 void dt_remote_exit(struct spank_dt *dt);
 
-/* The job's user, as which our programs run. */
+/* The job's user, as whom our programs run. false: Slurm does not tell. */
 bool dt_remote_user(spank_t spank, struct dt_helper_user *user);
 
 /* true for a step that runs tasks of the user: not the batch script, not

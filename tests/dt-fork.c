@@ -4,12 +4,14 @@
  *
  *   dt-fork -n RANKS [-N NODES] [-c] [-t SECONDS] PROGRAM [ARG ...]
  *
- * The ranks are told that they are on NODES nodes, in blocks or, with -c,
- * cyclically. Names each rank that failed on standard error; exits with the
- * code of the first of them, 128 + signal if it was killed, 124 if time was
- * over (all are killed then, and gone when it ends). */
+ * libdt places the ranks on NODES nodes, in blocks or, with -c, cyclically: it
+ * gets the names of the nodes, and all else that it asks PMIx for, from dt-fork
+ * (see fork/fork.h). Names each rank that failed on standard error; exits with
+ * the code of the first of them, 128 + signal if it was killed, 124 if the time
+ * was over (then all are killed, and have ended when dt-fork does). */
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,15 +21,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/env.h"
-#include "boot/fork.h"
+#include "fork/fork.h"
 
 struct job {
     size_t ranks, nodes;
     bool cyclic;
     double seconds;
     char **argv;
-    struct dt_fork_area *area;
+    struct fork_area *area;
     int fd;
     pid_t *pids;
     int *status;
@@ -40,11 +41,13 @@ static size_t node_of(const struct job *job, size_t rank)
 
 static void run_rank(const struct job *job, size_t rank)
 {
-    char text[128];
+    const struct fork_place place = {.rank = rank,
+                                     .size = job->ranks,
+                                     .nodes = job->nodes,
+                                     .node = node_of(job, rank),
+                                     .fd = job->fd};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    snprintf(text, sizeof(text), "%zu %zu %zu %d %zu", rank, job->ranks,
-             job->nodes, job->fd, node_of(job, rank));
-    setenv(DT_ENV_FORK, text, 1);
+    fork_become(&place, FORK_LIBRARY);
     execvp(job->argv[0], job->argv);
     fprintf(stderr, "dt-fork: %s: %s\n", job->argv[0], strerror(errno));
     _exit(127);
@@ -64,8 +67,8 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Which rank was it that ended? */
-static void note_end(struct job *job, pid_t pid, int status)
+/* A process has ended: remember which rank it was, and how. */
+static void record_end(struct job *job, pid_t pid, int status)
 {
     for (size_t r = 0; r < job->ranks; r++)
         if (job->pids[r] == pid) {
@@ -93,16 +96,16 @@ static bool wait_all(struct job *job)
         if (stopped == left)
             kill_all(job);
         if (pid > 0) {
-            note_end(job, pid, status);
+            record_end(job, pid, status);
             left--;
             continue;
         }
         double rest = end - now();
         if (rest <= 0)
             return false;
-        const struct timespec nap = {
+        const struct timespec wait = {
             .tv_sec = rest >= 1, .tv_nsec = rest >= 1 ? 0 : (long)(rest * 1e9)};
-        sigtimedwait(&chld, NULL, &nap);
+        sigtimedwait(&chld, NULL, &wait);
     }
     return true;
 }
@@ -158,7 +161,7 @@ int main(int argc, char **argv)
     struct job job = {.nodes = 1, .seconds = 600};
     if (!parse(&job, argc, argv))
         return usage();
-    size_t bytes = dt_fork_area_size(job.ranks);
+    size_t bytes = fork_area_size(job.ranks);
     job.fd = memfd_create("dt-fork", 0);
     job.pids = calloc(job.ranks, sizeof(*job.pids));
     job.status = calloc(job.ranks, sizeof(*job.status));

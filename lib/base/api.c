@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* errno's own form of storage, for the same reason */
+/* per thread, as errno, so that threads do not see each other's errors */
 static _Thread_local struct dt_error last;
 
 dt_result_t dt_api_return(dt_result_t code, const struct dt_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* cursor.h - reading bytes somebody else wrote: bounded, little-endian, with
- * a sticky error, so that a parser checks once at the end. */
+/* cursor.h - bounded reads from bytes of a file or a message, little-endian. A
+ * failure is kept, so that a parser checks once at its end. */
 #ifndef DT_BASE_CURSOR_H
 #define DT_BASE_CURSOR_H
 
@@ -11,7 +11,7 @@
 
 struct dt_cursor {
     const unsigned char *at, *end;
-    bool failed; /* something was read beyond the end */
+    bool failed; /* a read went beyond the end */
 };
 
 static inline struct dt_cursor dt_cursor(const void *data, size_t len)
@@ -30,7 +30,7 @@ static inline const void *dt_cursor_bytes(struct dt_cursor *cursor, size_t len)
     return cursor->at - len;
 }
 
-/* The next number, 0 once failed. */
+/* The next number of width bytes, 1 to 8; 0 once failed. */
 static inline uint64_t dt_cursor_uint(struct dt_cursor *cursor, size_t width)
 {
     const unsigned char *bytes = dt_cursor_bytes(cursor, width);

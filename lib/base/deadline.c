@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* deadline.c - when Slurm ends this job, and how long before that it has to
- * leave. All times are nanoseconds, of the clock that nobody sets. */
+/* deadline.c - the end of the job. All times are nanoseconds of
+ * CLOCK_MONOTONIC_COARSE. */
 #include "base/deadline.h"
 
 #include <pthread.h>
@@ -15,11 +15,11 @@
 #define MARGIN_MAX (60 * SECOND)
 #define LATEST     100000000000 /* seconds since 1970: the year 5138 */
 
-static int64_t end; /* 0: none */
+static int64_t end; /* 0: unknown */
 static int64_t margin;
 static _Atomic int64_t cost; /* of a checkpoint */
-static _Atomic int64_t step; /* how long one takes */
-static _Atomic int64_t last; /* when one ended, 0: none has */
+static _Atomic int64_t step; /* the length of a training step */
+static _Atomic int64_t last; /* when the last step ended; 0: none has */
 
 static int64_t now(clockid_t clock)
 {
@@ -36,7 +36,7 @@ static void find_end(void)
         dt_env_long("SLURM_JOB_END_TIME", 0, 0, LATEST, &at, NULL);
     if (at == 0)
         return;
-    /* in seconds first: LATEST in nanoseconds is beyond the type */
+    /* in seconds first, as LATEST in nanoseconds overflows */
     int64_t left = at - now(CLOCK_REALTIME) / SECOND;
     if (left > LATEST / 100)
         return;
@@ -78,8 +78,8 @@ void dt_deadline_step(void)
         return;
     int64_t at = now(CLOCK_MONOTONIC_COARSE);
     int64_t took = last ? at - last : 0, before = step;
-    /* the longest lately: some steps end with more than others, and a program
-     * may ask twice between two */
+    /* a maximum that decays: some steps take longer, as one with an evaluation,
+     * and a program may call twice between two steps */
     step = took > before ? took : before - before / 16;
     last = at;
 }

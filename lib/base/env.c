@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* env.c - reading the environment contract. */
+/* env.c - read variables of slurm-dt. */
 #include "base/env.h"
 
 #include <stdio.h>
@@ -34,8 +34,8 @@ dt_result_t dt_env_check_version(struct dt_error *err)
     if (version != DT_ENV_VERSION_NOW)
         return dt_error_set(
             err, DT_ERR_VERSION,
-            "the SPANK plugin speaks environment version %ld, this libdt "
-            "speaks %d: install both from the same slurm-dt",
+            "the SPANK plugin has environment version %ld, this libdt has %d: "
+            "install both from the same slurm-dt",
             version, DT_ENV_VERSION_NOW);
     return DT_SUCCESS;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* error.c - results and their words. */
+/* error.c - error texts. */
 #include "base/error.h"
 
 #include <stdarg.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* error.h - a result with one line of text, filled by the function that knows
- * and printed once, at the edge. */
+/* error.h - a result with one line of text: written by the function that fails,
+ * printed once, by the program or the public API. */
 #ifndef DT_BASE_ERROR_H
 #define DT_BASE_ERROR_H
 
 #include "dt.h"
 
-/* Write the text and return code, so that a caller can
+/* Write the text, cut to its room, and return code, so that a function can
  * `return dt_error_set(err, DT_ERR_IO, "...", ...)`. err may be NULL. */
 dt_result_t dt_error_set(struct dt_error *err, dt_result_t code,
                          const char *fmt, ...)

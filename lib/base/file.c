@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* file.c - file input and output that finishes what it starts. */
+/* file.c - complete reads and writes, and files opened with checks. */
 #include "base/file.h"
 
 #include <errno.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* notice.c - Slurm tells a task to leave by SIGTERM: preemption, scancel and
- * the time limit all begin with it. Others tell it by a file, which no program
- * in between can swallow and no child of the task dies of. */
+/* notice.c - Slurm sends SIGTERM first at preemption, scancel and the time
+ * limit. dt-requeue and the plugin write a file instead: a launcher between
+ * Slurm and the program cannot keep it back, and it does not end the children
+ * of a task. */
 #include "base/notice.h"
 
 #include <errno.h>
@@ -22,9 +23,9 @@
 
 #define LOOK_EVERY 100000000 /* ns */
 
-static volatile sig_atomic_t seen; /* a signal handler has no other place */
+static volatile sig_atomic_t seen; /* written by the signal handler */
 static char path[PATH_MAX];        /* of the file; "": none */
-static bool watching;              /* there is a file or an end to look for */
+static bool watching;              /* there is a file, or an end of the job */
 static _Atomic bool armed;
 static _Atomic int64_t next_look;
 
@@ -39,7 +40,7 @@ static void find(void)
     const char *given = getenv(DT_ENV_NOTICE);
     if (given)
         snprintf(path, sizeof path, "%s", given);
-    bool ends = dt_deadline_left() >= 0; /* the first call finds the end */
+    bool ends = dt_deadline_left() >= 0; /* the first call reads it */
     watching = path[0] || ends;
 }
 
@@ -66,9 +67,10 @@ void dt_notice_disarm(void)
     sigaction(SIGTERM, &sa, NULL);
 }
 
-/* Opened anew each time, and not mapped: somebody may write it with `echo x >`
- * or rename another to its place, and a map of a file cut short kills. */
-static bool file_says_so(void)
+/* Opened at each call and not mapped: a script may truncate it with `echo x >`
+ * or rename another file to its name, and a mapping of a truncated file is
+ * SIGBUS. */
+static bool file_has_notice(void)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
@@ -90,7 +92,7 @@ bool dt_notice_seen(void)
         return false;
     next_look = now + LOOK_EVERY;
     int saved = errno;
-    if (file_says_so() || dt_deadline_near())
+    if (file_has_notice() || dt_deadline_near())
         seen = 1;
     errno = saved;
     return seen;

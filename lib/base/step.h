@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* step.h - the contract between the plugin in slurmstepd and dt-pmixd, the
- * PMIx server of the step on that node. They share a socket of packets
- * (AF_UNIX, SOCK_SEQPACKET), the daemon's standard input; each packet is text.
+/* step.h - the protocol between the plugin in slurmstepd and dt-pmixd, the PMIx
+ * server of the step on that node. It runs over a socket pair (AF_UNIX,
+ * SOCK_SEQPACKET), the daemon's standard input; each packet is text.
  *
  *   plugin -> daemon
  *     first, lines of "key value", in any order; unknown keys are an error:
@@ -11,19 +11,20 @@
  *       step 0
  *       node 2              this node among those of the step
  *       nodes 4
- *       name n2             what Slurm calls it
+ *       name n2             its name for Slurm
  *       ranks 8             of the step
  *       local 4-5,9         those on this node
- *       meet 10.0.0.1 4711  hosts (with commas) and port; 0: the first node is
- *                           the place, on a port of job and step
- *       srun 10.0.0.1       whom the first node looks up its own address by
- *                           if it is the place; absent: its name
+ *       meet 10.0.0.1 4711  the rendezvous: hosts (with commas) and port; 0:
+ *                           the first node opens it, at a port that job and
+ *                           step determine
+ *       srun 10.0.0.1       the address by whose route the first node finds
+ *                           its own, if it opens it; absent: its name
  *       directory /tmp/...  to be made, private; parents exist
  *       heartbeat 30        seconds
- *       limit 60            seconds until all nodes must have met
+ *       limit 60            seconds until all nodes must be connected
  *       auth munge          of clients; or native
  *       munge /run/...      munged's socket; absent: munge's own
- *       command ./a.out ... what the ranks run
+ *       command ./a.out ... the program of the ranks
  *     then, a line each:
  *       started RANK PID    its process
  *       ended RANK CODE     its exit code, or 128 + the signal
@@ -33,17 +34,18 @@
  *                           local ranks; each rank's PMIX_RANK is its number
  *       failed TEXT         one line; the daemon ends
  *       say TEXT            a line for the user, any time after ready
- *       bye                 all is cleaned up; the daemon ends
+ *       bye                 its files are removed; the daemon ends
  *
- * The program puts itself in the background: what the plugin has started ends
- * at once with 0, or with another code where there will be no daemon. */
+ * The program forks into the background: the process that the plugin has
+ * started ends at once, with 0, or with another code if there is no daemon. */
 #ifndef DT_BASE_STEP_H
 #define DT_BASE_STEP_H
 
 #define DT_STEP_VERSION 1
 #define DT_STEP_PACKET  65536 /* bytes of a packet, less than this */
-#define DT_STEP_LIMIT   60    /* seconds: the plugin's and srun's */
-/* How the names of their directories begin. */
+#define DT_STEP_LIMIT   60 /* seconds, in the plugin in slurmstepd and in srun \
+                            */
+/* The beginning of the name of a daemon's directory. */
 #define DT_STEP_DIRECTORY "/tmp/dt-pmix."
 
 #endif

@@ -1,34 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* boot.c - which kind of job is this? */
+/* boot.c - which launcher has started this process? */
 #include "boot/boot.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static const struct dt_boot_ops *const kinds[] = {
-    &dt_boot_fork, &dt_boot_pmix, &dt_boot_solo, /* detects always */
-};
-
 dt_result_t dt_boot_open(struct dt_boot **boot, struct dt_error *err)
 {
-    size_t i = 0;
-    while (!kinds[i]->detect())
-        i++;
-    return kinds[i]->open(boot, err);
-}
-
-dt_result_t dt_boot_no_news(struct dt_boot *boot, int patience,
-                            struct dt_error *err)
-{
-    (void)boot, (void)patience, (void)err;
-    return DT_SUCCESS;
-}
-
-void dt_boot_no_farewell(struct dt_boot *boot, long timeout)
-{
-    (void)boot, (void)timeout;
+    bool server = getenv("PMIX_NAMESPACE") && getenv("PMIX_RANK");
+    return (server ? &dt_boot_pmix : &dt_boot_solo)->open(boot, err);
 }
 
 void dt_boot_node_name(char *name, size_t size)

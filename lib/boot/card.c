@@ -66,8 +66,8 @@ dt_result_t dt_card_unpack(const struct dt_blob *bytes, size_t rank,
     const char *head = dt_cursor_bytes(&in, sizeof(magic));
     if (!head || memcmp(head, magic, sizeof(magic)))
         return dt_error_set(err, DT_ERR_BOOTSTRAP,
-                            "rank %zu did not send a card of libdt: do all "
-                            "ranks run the same program?",
+                            "rank %zu did not send a card of libdt: check "
+                            "that all ranks run the same program",
                             rank);
     uint64_t version = dt_cursor_uint(&in, 4);
     if (!in.failed && version != DT_CARD_VERSION)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* card.h - what a rank tells all others when they meet: its node and how its
- * transports are reached. doc/wire.md draws it. */
+/* card.h - the card of a rank, which dt_init exchanges: its node and the
+ * addresses of its transports. doc/wire.md has the format. */
 #ifndef DT_BOOT_CARD_H
 #define DT_BOOT_CARD_H
 
@@ -14,10 +14,10 @@ struct dt_card {
     char node[64];
     uint32_t tag_layout;            /* must be equal on all ranks */
     struct dt_blob tl[DT_CARD_TLS]; /* data NULL: not offered */
-    struct dt_blob tune;            /* what this rank would have all use */
+    struct dt_blob tune;            /* tuning parameters; those of rank 0 count */
 };
 
-/* Write card as bytes, malloc'ed by the call, owned by the caller. */
+/* Write card as bytes, to be freed by the caller. Error NO_MEMORY. */
 dt_result_t dt_card_pack(const struct dt_card *card, struct dt_blob *bytes,
                          struct dt_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* pmix.c - ranks that meet at a PMIx server: dt-pmixd, dt-run, Slurm's
- * mpi/pmix, PRRTE. */
+/* pmix.c - the bootstrap of a rank that has a PMIx server: dt-pmixd, dt-run,
+ * Slurm's mpi/pmix, or PRRTE. */
 #include <pmix.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define CARD_KEY "dt.card.1"
 
-/* PMIx 3.2 has no names for these, but passes them on. */
+/* PMIx 3.2 has no names for these, but delivers them. */
 #ifndef PMIX_ERR_LOST_CONNECTION
 #define PMIX_ERR_LOST_CONNECTION PMIX_ERR_LOST_CONNECTION_TO_SERVER
 #endif
@@ -27,20 +27,15 @@ struct pmix_boot {
     struct dt_boot base;
     pmix_proc_t self;
     pmix_value_t **cards; /* base.size of them, or NULL */
-    /* for PMIx's own thread, which runs the handler of events */
+    /* for the thread of PMIx, which calls the event handler */
     pmix_info_t me;
     size_t handler;
-    atomic_bool listening; /* set after handler */
-    atomic_bool lost;      /* set once, after bad_news, which then stays */
-    struct dt_error bad_news;
+    atomic_bool registered; /* the handler is */
+    atomic_bool lost;       /* set once, after loss */
+    struct dt_error loss;
 };
 
-static bool pmix_detect(void)
-{
-    return getenv("PMIX_NAMESPACE") && getenv("PMIX_RANK");
-}
-
-/* A number that the server knows of the whole job. */
+/* A number of the whole job. */
 static pmix_status_t job_number(const struct pmix_boot *self, const char *key,
                                 size_t *number)
 {
@@ -58,26 +53,25 @@ static pmix_status_t job_number(const struct pmix_boot *self, const char *key,
     return rc;
 }
 
-/* ---- news ---- */
+/* ---- events ---- */
 
-/* In PMIx's one thread, so nobody else writes. */
+/* Only the thread of PMIx calls it, so there is one writer. */
 static void set_lost(struct pmix_boot *self, pmix_status_t event,
                      pmix_rank_t rank, const int *code)
 {
     if (atomic_load(&self->lost))
         return;
     if (event == PMIX_ERR_LOST_CONNECTION)
-        dt_error_set(&self->bad_news, DT_ERR_PROC_FAILED,
+        dt_error_set(&self->loss, DT_ERR_PROC_FAILED,
                      "the PMIx server of this node is gone");
     else if (event == PMIX_ERR_PROC_TERM_WO_SYNC)
-        dt_error_set(&self->bad_news, DT_ERR_PROC_FAILED,
+        dt_error_set(&self->loss, DT_ERR_PROC_FAILED,
                      "rank %u has ended without dt_finalize", rank);
     else if (code)
-        dt_error_set(&self->bad_news, DT_ERR_PROC_FAILED,
+        dt_error_set(&self->loss, DT_ERR_PROC_FAILED,
                      "rank %u has died (exit code %d)", rank, *code);
     else
-        dt_error_set(&self->bad_news, DT_ERR_PROC_FAILED, "rank %u has died",
-                     rank);
+        dt_error_set(&self->loss, DT_ERR_PROC_FAILED, "rank %u has died", rank);
     atomic_store(&self->lost, true);
 }
 
@@ -101,7 +95,8 @@ static void on_event(size_t handler, pmix_status_t event,
                  value->type == PMIX_INT)
             code = &value->data.integer;
     }
-    /* a rank of ours, and not whom we replace: servers repeat old news */
+    /* servers repeat old events: those about a rank that this one replaces are
+     * ignored */
     bool peer = self && PMIX_CHECK_NSPACE(who->nspace, self->self.nspace) &&
                 who->rank < self->base.size && who->rank != self->self.rank;
     if (self && (peer || event == PMIX_ERR_LOST_CONNECTION))
@@ -110,45 +105,46 @@ static void on_event(size_t handler, pmix_status_t event,
         cbfunc(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, cbdata);
 }
 
-/* Not all servers have events; what is lost is then found by the transports. */
-static void listening(pmix_status_t status, size_t handler, void *arg)
+/* Not all servers send events; the transports notice lost ranks then. */
+static void on_registered(pmix_status_t status, size_t handler, void *arg)
 {
     struct pmix_boot *self = arg;
     self->handler = handler;
-    atomic_store(&self->listening, status == PMIX_SUCCESS);
+    atomic_store(&self->registered, status == PMIX_SUCCESS);
 }
 
-/* No need to wait: servers repeat what has happened before. */
-static void listen_to_news(struct pmix_boot *self)
+/* There is no need to wait for the registration: servers repeat earlier events.
+ */
+static void register_handler(struct pmix_boot *self)
 {
     pmix_status_t codes[] = {
         PMIX_ERR_PROC_ABORTED, PMIX_ERR_PROC_ABORTED_BY_SIG,
         PMIX_ERR_PROC_TERM_WO_SYNC, PMIX_ERR_LOST_CONNECTION};
     PMIX_INFO_LOAD(&self->me, PMIX_EVENT_RETURN_OBJECT, self, PMIX_POINTER);
     PMIx_Register_event_handler(codes, sizeof(codes) / sizeof(*codes),
-                                &self->me, 1, on_event, listening, self);
+                                &self->me, 1, on_event, on_registered, self);
 }
 
-static dt_result_t pmix_news(struct dt_boot *boot, int patience,
-                             struct dt_error *err)
+static dt_result_t pmix_check(struct dt_boot *boot, int wait_ms,
+                              struct dt_error *err)
 {
     struct pmix_boot *self = (struct pmix_boot *)boot;
     const struct timespec pause = {.tv_nsec = 1000000};
     while (!atomic_load(&self->lost)) {
-        if (patience-- <= 0 || !atomic_load(&self->listening))
+        if (wait_ms-- <= 0 || !atomic_load(&self->registered))
             return DT_SUCCESS;
         nanosleep(&pause, NULL);
     }
     if (err)
-        *err = self->bad_news;
+        *err = self->loss;
     return DT_ERR_PROC_FAILED;
 }
 
 /* ---- fence ---- */
 
-/* A fence under way. When a rank dies, some servers leave the others in it:
- * they go on when they hear of the death, and the last to know the fence, they
- * or PMIx, frees it. */
+/* A fence under way. When a rank dies, some servers never complete the fence of
+ * the others. These return as soon as an event reports the death, and the fence
+ * is freed by whoever uses it last, the caller or PMIx. */
 struct fence {
     _Atomic enum { RUNNING, COMPLETE, ABANDONED } state;
     pmix_status_t status;
@@ -181,7 +177,7 @@ static void fenced(pmix_status_t status, void *arg)
         fence_destroy(fence);
 }
 
-/* Until it is complete, there is bad news, or the time is over. */
+/* Wait until it is complete, a rank is lost, or the time is over. */
 static pmix_status_t await(struct pmix_boot *self, struct fence *fence,
                            long timeout)
 {
@@ -198,8 +194,9 @@ static pmix_status_t await(struct pmix_boot *self, struct fence *fence,
     return rc;
 }
 
-/* Until all ranks are here. */
-static pmix_status_t meet(struct pmix_boot *self, bool collect, long timeout)
+/* A fence of all ranks; collect: with the data that they have put. */
+static pmix_status_t fence_all(struct pmix_boot *self, bool collect,
+                               long timeout)
 {
     struct fence *fence = fence_create(collect, timeout);
     if (!fence)
@@ -218,9 +215,9 @@ static dt_result_t join_failed(pmix_status_t rc, struct dt_error *err)
     const char *server = getenv("PMIX_VERSION");
     return dt_error_set(err, DT_ERR_BOOTSTRAP,
                         "the PMIx server of this step does not answer (%s): "
-                        "it speaks PMIx %s, this program was linked with %s; "
-                        "if these should do, look whether munged runs on this "
-                        "node, and whether that PMIx was built with munge",
+                        "it uses PMIx %s, this program was linked with %s; if "
+                        "these are compatible, check that munged runs on this "
+                        "node, and that that PMIx was built with munge",
                         PMIx_Error_string(rc), server ? server : "unknown",
                         PMIx_Get_version());
 }
@@ -246,7 +243,7 @@ static dt_result_t pmix_open(struct dt_boot **boot, struct dt_error *err)
                                   .size = size,
                                   .nnodes = nnodes};
     dt_boot_node_name(self->base.node, sizeof(self->base.node));
-    listen_to_news(self);
+    register_handler(self);
     *boot = &self->base;
     return DT_SUCCESS;
 
@@ -257,7 +254,7 @@ free_self:
     return join_failed(rc, err);
 }
 
-/* Publish mine, and wait until all ranks have. */
+/* Put mine, and wait until all ranks have put theirs. */
 static pmix_status_t exchange(struct pmix_boot *self, const void *mine,
                               size_t len, long timeout)
 {
@@ -268,7 +265,7 @@ static pmix_status_t exchange(struct pmix_boot *self, const void *mine,
     pmix_status_t rc = PMIx_Put(PMIX_GLOBAL, CARD_KEY, &value);
     if (rc == PMIX_SUCCESS)
         rc = PMIx_Commit();
-    return rc == PMIX_SUCCESS ? meet(self, true, timeout) : rc;
+    return rc == PMIX_SUCCESS ? fence_all(self, true, timeout) : rc;
 }
 
 static pmix_status_t get_card(const struct pmix_boot *self, size_t rank,
@@ -285,10 +282,10 @@ static pmix_status_t get_card(const struct pmix_boot *self, size_t rank,
 static dt_result_t exchange_failed(struct pmix_boot *self, pmix_status_t rc,
                                    struct dt_error *err)
 {
-    struct dt_error news;
+    struct dt_error loss;
     const char *why = PMIx_Error_string(rc);
-    if (pmix_news(&self->base, DT_BOOT_PATIENCE, &news) != DT_SUCCESS)
-        why = news.text;
+    if (pmix_check(&self->base, DT_BOOT_EVENT_WAIT, &loss) != DT_SUCCESS)
+        why = loss.text;
     return dt_error_set(err, DT_ERR_BOOTSTRAP,
                         "the ranks could not exchange addresses through "
                         "PMIx: %s",
@@ -306,7 +303,8 @@ static dt_result_t pmix_allgather(struct dt_boot *boot, const void *mine,
     pmix_status_t rc = exchange(self, mine, len, timeout);
     if (rc == PMIX_ERR_TIMEOUT)
         return dt_error_set(err, DT_ERR_TIMED_OUT,
-                            "not all ranks came to dt_init in %ld s", timeout);
+                            "not all ranks called dt_init within %ld s",
+                            timeout);
     for (size_t r = 0; rc == PMIX_SUCCESS && r < boot->size; r++)
         rc = get_card(self, r, &self->cards[r]);
     if (rc != PMIX_SUCCESS)
@@ -317,12 +315,12 @@ static dt_result_t pmix_allgather(struct dt_boot *boot, const void *mine,
     return DT_SUCCESS;
 }
 
-static void pmix_farewell(struct dt_boot *boot, long timeout)
+static void pmix_finish(struct dt_boot *boot, long timeout)
 {
     struct pmix_boot *self = (struct pmix_boot *)boot;
-    /* where it fails, nobody needs to know any more */
+    /* this is the end: if the fence fails, nothing follows from it */
     if (!atomic_load(&self->lost))
-        meet(self, false, timeout);
+        fence_all(self, false, timeout);
 }
 
 static void pmix_close(struct dt_boot *boot)
@@ -334,19 +332,16 @@ static void pmix_close(struct dt_boot *boot)
         if (self->cards[r])
             PMIX_VALUE_RELEASE(self->cards[r]);
     free(self->cards);
-    if (atomic_load(&self->listening))
+    if (atomic_load(&self->registered))
         PMIx_Deregister_event_handler(self->handler, NULL, NULL);
     PMIx_Finalize(NULL, 0);
     free(self);
 }
 
 const struct dt_boot_ops dt_boot_pmix = {
-    .size = sizeof(struct dt_boot_ops),
-    .name = "pmix",
-    .detect = pmix_detect,
     .open = pmix_open,
     .allgather = pmix_allgather,
-    .news = pmix_news,
-    .farewell = pmix_farewell,
+    .check = pmix_check,
+    .finish = pmix_finish,
     .close = pmix_close,
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* solo.c - no launcher: a job of one rank, as MPI has it. But several tasks
- * of one Slurm step without a PMIx server are a mistake, not as many jobs. */
+/* solo.c - no launcher: a job of one rank, like a singleton of MPI. Several
+ * tasks of a Slurm step without a PMIx server are an error, not as many jobs.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,13 +15,8 @@ struct solo {
     struct dt_blob card;
 };
 
-static bool solo_detect(void)
-{
-    return true;
-}
-
-/* How many tasks has the step this process is a task of? Only srun's tasks
- * have SLURM_PROCID with a step; a batch script has none. */
+/* The number of tasks of this process's step. Only tasks of srun have both
+ * variables; a batch script has not. */
 static dt_result_t step_tasks(long *ntasks, struct dt_error *err)
 {
     *ntasks = 1;
@@ -73,12 +69,7 @@ static void solo_close(struct dt_boot *boot)
 }
 
 const struct dt_boot_ops dt_boot_solo = {
-    .size = sizeof(struct dt_boot_ops),
-    .name = "solo",
-    .detect = solo_detect,
     .open = solo_open,
     .allgather = solo_allgather,
-    .news = dt_boot_no_news,
-    .farewell = dt_boot_no_farewell,
     .close = solo_close,
 };

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* ckpt.c - the public functions but those that name things. */
-#include "ckpt/ckpt.h"
+/* ckpt.c - the public functions, except those of tensors.c. */
+#include "ckpt/handle.h"
 
 #include "base/api.h"
+#include "ckpt/load/load.h"
 #include "ckpt/open.h"
-#include "ckpt/save.h"
+#include "ckpt/save/save.h"
 
 dt_result_t dt_ckpt_open(const char *dir, int keep, dt_ckpt_t *ckpt)
 {
@@ -19,11 +20,11 @@ dt_result_t dt_ckpt_open(const char *dir, int keep, dt_ckpt_t *ckpt)
     else if (!dt_comm_world())
         rc = DT_ERR_NOT_INITIALIZED;
     else
-        rc = dt_ckpt_do_open(dir, keep, ckpt, &err);
+        rc = dt_open_ckpt(dir, keep, ckpt, &err);
     return dt_api_return(rc, &err);
 }
 
-/* What all calls ask for. */
+/* The checks that all calls have in common. */
 static dt_result_t check(const struct dt_ckpt *ckpt, const char *call,
                          bool good, const char *what, struct dt_error *err)
 {
@@ -49,7 +50,7 @@ dt_result_t dt_ckpt_save_async(dt_ckpt_t ckpt, int64_t step)
     dt_result_t rc = check(ckpt, "dt_ckpt_save_async", step >= 0,
                            " and a step from 0", &err);
     if (rc == DT_SUCCESS)
-        rc = dt_save_behind(ckpt, step, &err);
+        rc = dt_save_start(ckpt, step, &err);
     return dt_api_return(rc, &err);
 }
 
@@ -64,7 +65,7 @@ dt_result_t dt_ckpt_wait(dt_ckpt_t ckpt)
 
 bool dt_ckpt_need(dt_ckpt_t ckpt, int64_t step)
 {
-    return ckpt && dt_comm_world() && dt_need_ask(ckpt, step);
+    return ckpt && dt_comm_world() && dt_need_ask(&ckpt->need, step);
 }
 
 dt_result_t dt_ckpt_latest(dt_ckpt_t ckpt, int64_t *step)
@@ -74,7 +75,7 @@ dt_result_t dt_ckpt_latest(dt_ckpt_t ckpt, int64_t *step)
         check(ckpt, "dt_ckpt_latest", step, " and where to put the step", &err);
     if (rc == DT_SUCCESS) {
         dt_saver_idle(ckpt);
-        rc = dt_ckpt_do_latest(ckpt, step, &err);
+        rc = dt_load_latest(ckpt, step, &err);
     }
     return dt_api_return(rc, &err);
 }
@@ -86,7 +87,7 @@ dt_result_t dt_ckpt_load(dt_ckpt_t ckpt, int64_t *step)
         check(ckpt, "dt_ckpt_load", step, " and where to put the step", &err);
     if (rc == DT_SUCCESS) {
         dt_saver_idle(ckpt);
-        rc = dt_ckpt_do_load(ckpt, step, &err);
+        rc = dt_load(ckpt, step, &err);
     }
     return dt_api_return(rc, &err);
 }
@@ -94,5 +95,5 @@ dt_result_t dt_ckpt_load(dt_ckpt_t ckpt, int64_t *step)
 void dt_ckpt_close(dt_ckpt_t ckpt)
 {
     if (ckpt)
-        dt_ckpt_do_close(ckpt);
+        dt_close_ckpt(ckpt);
 }

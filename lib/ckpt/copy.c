@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* copy.c - between this process's buffers and the program's memory. */
+/* copy.c - copies between this process's buffers and the program's memory. */
 #include "ckpt/copy.h"
 
 #include <errno.h>
@@ -9,11 +9,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "ckpt/format/format.h"
 #include "exec/exec.h"
 #include "gpu/gpu.h"
 
 #define DEVICES 64
-#define PAST    ((size_t)1 << 20) /* bytes that are better not in a cache */
+#define NON_TEMPORAL                                                           \
+    ((size_t)1 << 20) /* bytes from which on a copy bypasses caches */
 
 struct dt_copy {
     struct dt_gpu *gpu;    /* NULL: none here, or ... */
@@ -26,7 +28,7 @@ dt_result_t dt_copy_open(struct dt_copy **copy, struct dt_error *err)
 {
     struct dt_copy *new = calloc(1, sizeof(*new));
     if (!new)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     /* where no GPU can be used no tensor should be on one: GPUs are granted on
      * nodes without a driver, too */
     if (dt_gpu_load(&new->gpu, &new->why) != DT_SUCCESS)
@@ -48,18 +50,18 @@ void dt_copy_start(struct dt_copy *copy)
     memset(copy->settled, 0, sizeof(copy->settled));
 }
 
-/* ---- where is it ---- */
+/* ---- which memory ---- */
 
 static bool is_readable(const char *at)
 {
     char byte;
     struct iovec to = {&byte, 1}, from = {(void *)at, 1};
     return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1 ||
-           errno != EFAULT; /* not allowed: it will be seen */
+           errno != EFAULT; /* not permitted: assume so */
 }
 
-/* What no driver knows may also be a GPU's that was freed, or one's that no
- * driver is there for: to touch it would be the program's end. */
+/* Memory that no driver knows may be a GPU's that was freed, or that of a GPU
+ * whose driver is missing. To touch it would be a segmentation fault. */
 static dt_result_t check_host(const struct dt_copy *copy, const char *data,
                               size_t len, struct dt_error *err)
 {
@@ -121,16 +123,18 @@ bool dt_copy_is_host(struct dt_copy *copy, const void *data, size_t len)
 
 /* ---- copies ---- */
 
-/* Much is written past the caches, as a sum of one, since to write through them
- * is to read first what will be overwritten. */
+/* Long copies use non-temporal stores, as a reduction of one input does: a
+ * plain store would first read what it overwrites. */
 static void copy_here(char *to, const char *from, size_t len)
 {
     const size_t elem = sizeof(int64_t);
-    size_t many = len >= PAST && (uintptr_t)to % elem == 0 ? len / elem : 0;
-    const struct dt_exec_out out = {.at = (void *[]){to}, .n = 1, .past = true};
+    size_t many =
+        len >= NON_TEMPORAL && (uintptr_t)to % elem == 0 ? len / elem : 0;
+    const struct dt_exec_out out = {
+        .at = (void *[]){to}, .n = 1, .stream = true};
     if (many > 0)
-        dt_exec_fold_to(&out, (const void *[]){from}, 1, many, DT_DTYPE_I64,
-                        DT_OP_SUM, 1);
+        dt_exec_reduce_to(&out, (const void *[]){from}, 1, many, DT_DTYPE_I64,
+                          DT_OP_SUM, 1);
     memcpy(to + many * elem, from + many * elem, len - many * elem);
 }
 

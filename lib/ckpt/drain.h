@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* drain.h - bringing bytes to a disk behind the program: a thread that does
- * one thing at a time, and a writer that does not go through the page cache. */
+/* drain.h - writing in the background: a thread that runs one function at a
+ * time, and a writer that bypasses the page cache. */
 #ifndef DT_CKPT_DRAIN_H
 #define DT_CKPT_DRAIN_H
 
@@ -11,19 +11,19 @@
 
 struct dt_drain;
 
-/* Start it: it takes no signals. Errors: NO_MEMORY, SYSTEM. */
+/* Start a thread, with all signals blocked. Errors: NO_MEMORY, SYSTEM. */
 dt_result_t dt_drain_start(struct dt_drain **drain, struct dt_error *err);
 
-/* Have it call fn(arg), when nothing is under way. */
+/* Have the thread call fn(arg). The caller must know that it is idle. */
 void dt_drain_run(struct dt_drain *drain, void (*fn)(void *arg), void *arg);
 
-/* Wait until nothing is under way: as long as fn takes. */
+/* Block until the thread is idle. */
 void dt_drain_wait(struct dt_drain *drain);
 
-/* Wait, then end the thread. NULL is fine. */
+/* Wait, and end the thread. NULL is allowed. */
 void dt_drain_stop(struct dt_drain *drain);
 
-/* Is somebody waiting? For fn, which may then hurry. */
+/* Does another thread wait for it? fn asks, and may then work faster. */
 bool dt_drain_awaited(struct dt_drain *drain);
 
 /* ---- the writer ---- */
@@ -33,10 +33,9 @@ struct dt_piece {
     size_t len;
 };
 
-/* Write n pieces, one behind the other, to the empty file fd, not through the
- * page cache where the file system can do without; no faster than rate bytes/s
- * (0: no limit) while nobody waits for drain (which may be NULL). -1 and errno
- * on failure. */
+/* Write n pieces, one after the other, to the empty file fd, with O_DIRECT
+ * where the file system can. rate limits bytes/s (0: no limit) as long as
+ * nobody waits for drain, which may be NULL. Returns 0, or -1 with errno. */
 int dt_drain_write(int fd, const struct dt_piece *piece, size_t n, double rate,
                    struct dt_drain *drain);
 

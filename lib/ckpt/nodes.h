@@ -1,50 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* nodes.h - which ranks of the job sit on which node. */
+/* nodes.h - which ranks of the job are on which node. */
 #ifndef DT_CKPT_NODES_H
 #define DT_CKPT_NODES_H
 
-#include "ckpt/ckpt.h"
+#include "ckpt/handle.h"
 
-/* How many ranks node has. */
-static inline int dt_node_ranks(const struct dt_ckpt *ckpt, int node)
-{
-    int n = 0;
-    for (int r = 0; r < ckpt->size; r++)
-        n += ckpt->node_of[r] == node;
-    return n;
-}
+/* The number of ranks on node. */
+int dt_nodes_ranks(const struct dt_ckpt *ckpt, int node);
 
-/* The rank that is number i of its node, from 0; -1 if it has not so many. */
-static inline int dt_node_rank_at(const struct dt_ckpt *ckpt, int node, int i)
-{
-    for (int r = 0; r < ckpt->size; r++)
-        if (ckpt->node_of[r] == node && i-- == 0)
-            return r;
-    return -1;
-}
+/* The rank of that rail on node, or -1. */
+int dt_nodes_rank_at(const struct dt_ckpt *ckpt, int node, int rail);
 
-/* Which one this rank is. */
-static inline int dt_node_lane(const struct dt_ckpt *ckpt)
-{
-    int n = 0;
-    for (int r = 0; r < ckpt->rank; r++)
-        n += ckpt->node_of[r] == ckpt->node;
-    return n;
-}
-
-/* One result for all of the world: code and why are this rank's, which go out
- * with bytes into ckpt->votes. */
-static inline dt_result_t dt_node_agree(struct dt_ckpt *ckpt, dt_result_t code,
-                                        size_t bytes,
-                                        const struct dt_error *why,
-                                        struct dt_error *err)
-{
-    struct dt_vote mine = {.code = code, .bytes = bytes, .err = *why};
-    int who;
-    dt_result_t rc = dt_vote_gather(dt_comm_world(), &mine, ckpt->votes, err);
-    return rc == DT_SUCCESS ? dt_vote_result(ckpt->votes, ckpt->size, &who, err)
-                            : rc;
-}
+/* The rail of this rank: its number among the ranks of its node, from 0. */
+int dt_nodes_rail(const struct dt_ckpt *ckpt);
 
 #endif

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* open.c - opening and closing a handle.
  *
- * Rank 0 makes the shared directory and in it a hidden one, as a save would;
- * the others must then see that. So what would only fail at the first save,
- * hours later, fails here: a directory that cannot be written, or that is
- * another one on each node. */
+ * Rank 0 creates the shared directory and a hidden one in it, as a save would;
+ * the other ranks must then find that. So a directory that cannot be written,
+ * or that is another one on each node, is an error here and not hours later, at
+ * the first save. */
 #include "ckpt/open.h"
 
 #include <errno.h>
@@ -19,12 +19,12 @@
 #include "base/env.h"
 #include "base/file.h"
 #include "base/notice.h"
-#include "ckpt/memory.h"
-#include "ckpt/save.h"
+#include "ckpt/save/save.h"
+#include "ckpt/tensors.h"
 #include "ckpt/tier.h"
 
-/* What each rank tells all others first. Whole 64-bit words. */
-struct hello {
+/* The first record that the ranks exchange: whole 64-bit words. */
+struct card {
     int64_t code, node;
     uint64_t tag; /* rank 0's counts */
     struct dt_error err;
@@ -36,10 +36,10 @@ static struct dt_tier *shared_tier(struct dt_ckpt *ckpt)
     return dir->shared ? dir : &ckpt->tier[DT_TIER_FLUSH];
 }
 
-/* ---- who commits in a directory ---- */
+/* ---- the directories ---- */
 
-/* Make, open and take it. *fd is to be closed. */
-static dt_result_t take_directory(struct dt_tier *tier, int *fd,
+/* Create, open and lock it. *fd is to be closed. */
+static dt_result_t lock_directory(struct dt_tier *tier, int *fd,
                                   struct dt_error *err)
 {
     int dirfd = dt_file_make_dirs(tier->dir) ? -1 : dt_store_open(tier->dir);
@@ -48,8 +48,8 @@ static dt_result_t take_directory(struct dt_tier *tier, int *fd,
                             "cannot open or create the checkpoint directory "
                             "%s: %s",
                             tier->dir, strerror(errno));
-    dt_result_t rc = dt_guard_take(dirfd, tier->dir, dt_run_id(),
-                                   dt_restart_count(), &tier->guard, err);
+    dt_result_t rc = dt_directory_lock_take(
+        dirfd, tier->dir, dt_run_id(), dt_restart_count(), &tier->lock, err);
     if (rc == DT_SUCCESS)
         *fd = dirfd;
     else
@@ -57,14 +57,14 @@ static dt_result_t take_directory(struct dt_tier *tier, int *fd,
     return rc;
 }
 
-/* The hidden directory that all ranks are to see. */
+/* Create the hidden directory that all ranks must find. */
 static dt_result_t make_probe(struct dt_tier *tier, uint64_t tag,
                               struct dt_error *err)
 {
     char name[DT_STORE_NAME];
     int dirfd;
     dt_store_partial_name(name, 0, tag);
-    dt_result_t rc = take_directory(tier, &dirfd, err);
+    dt_result_t rc = lock_directory(tier, &dirfd, err);
     if (rc != DT_SUCCESS)
         return rc;
     if (mkdirat(dirfd, name, 0777))
@@ -93,7 +93,7 @@ static dt_result_t make_directories(struct dt_ckpt *ckpt, uint64_t *tag,
     dt_result_t rc = DT_SUCCESS;
     int fd;
     if (!dir->shared && ckpt->local_rank == 0) {
-        rc = take_directory(dir, &fd, err);
+        rc = lock_directory(dir, &fd, err);
         if (rc == DT_SUCCESS)
             close(fd);
     }
@@ -105,9 +105,9 @@ static dt_result_t make_directories(struct dt_ckpt *ckpt, uint64_t *tag,
     return make_probe(shared_tier(ckpt), *tag, err);
 }
 
-/* ---- who sees it ---- */
+/* ---- what all ranks must find ---- */
 
-static dt_result_t see_probe(struct dt_ckpt *ckpt, struct dt_error *err)
+static dt_result_t find_probe(struct dt_ckpt *ckpt, struct dt_error *err)
 {
     const char *dir = shared_tier(ckpt)->dir;
     char name[DT_STORE_NAME];
@@ -128,7 +128,7 @@ static dt_result_t see_probe(struct dt_ckpt *ckpt, struct dt_error *err)
                         ckpt->rank, dir, strerror(why));
 }
 
-/* This rank's, if it is safe. */
+/* The path of the memory tier on this node, or NULL if it is not safe. */
 static char *memory_path(const struct dt_ckpt *ckpt)
 {
     struct dt_error why = {0};
@@ -143,20 +143,19 @@ static char *memory_path(const struct dt_ckpt *ckpt)
     return NULL;
 }
 
-/* All ranks see the directory, and have a memory tier or none has. */
-static dt_result_t see(struct dt_ckpt *ckpt, struct dt_error *err)
+/* Check that all ranks find the directory. The memory tier is used if all ranks
+ * have it. */
+static dt_result_t check_tiers(struct dt_ckpt *ckpt, struct dt_error *err)
 {
     struct dt_vote mine = {0};
-    int who;
     char *path = memory_path(ckpt);
-    mine.code = see_probe(ckpt, &mine.err);
-    mine.bytes = path != NULL;
-    dt_result_t rc = dt_vote_gather(ckpt->comm, &mine, ckpt->votes, err);
-    if (rc == DT_SUCCESS)
-        rc = dt_vote_result(ckpt->votes, ckpt->size, &who, err);
+    mine.code = find_probe(ckpt, &mine.err);
+    mine.has_memory = path != NULL;
+    dt_result_t rc =
+        dt_vote_agree(ckpt->comm, &mine, ckpt->votes, ckpt->size, err);
     bool all = rc == DT_SUCCESS;
     for (int r = 0; r < ckpt->size && all; r++)
-        all = ckpt->votes[r].bytes;
+        all = ckpt->votes[r].has_memory;
     if (all)
         ckpt->tier[DT_TIER_MEMORY].dir = path;
     else
@@ -166,7 +165,8 @@ static dt_result_t see(struct dt_ckpt *ckpt, struct dt_error *err)
 
 /* ---- all together ---- */
 
-/* What can go wrong on one rank alone; the others hear of it. */
+/* What this rank does alone; exchange_cards reports its errors to the others.
+ */
 static dt_result_t prepare(struct dt_ckpt *ckpt, const char *dir, int keep,
                            uint64_t *tag, struct dt_error *err)
 {
@@ -182,9 +182,9 @@ static dt_result_t prepare(struct dt_ckpt *ckpt, const char *dir, int keep,
     return rc;
 }
 
-/* What all ranks said. */
-static dt_result_t greet(struct dt_ckpt *ckpt, const struct hello *mine,
-                         struct hello *all, struct dt_error *err)
+/* Allgather the cards: the nodes of all ranks, the tag, the first error. */
+static dt_result_t exchange_cards(struct dt_ckpt *ckpt, const struct card *mine,
+                                  struct card *all, struct dt_error *err)
 {
     dt_result_t rc = dt_vote_outcome(
         dt_allgather(mine, all, sizeof(*mine) / sizeof(int64_t), DT_DTYPE_I64,
@@ -202,32 +202,32 @@ static dt_result_t greet(struct dt_ckpt *ckpt, const struct hello *mine,
     return rc;
 }
 
-static dt_result_t meet(struct dt_ckpt *ckpt, const char *dir, int keep,
-                        struct dt_error *err)
+static dt_result_t open_together(struct dt_ckpt *ckpt, const char *dir,
+                                 int keep, struct dt_error *err)
 {
-    struct hello mine = {.node = ckpt->node};
-    struct hello *all = calloc((size_t)ckpt->size, sizeof(*all));
+    struct card mine = {.node = ckpt->node};
+    struct card *all = calloc((size_t)ckpt->size, sizeof(*all));
     if (!all)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     mine.code = prepare(ckpt, dir, keep, &mine.tag, &mine.err);
-    dt_result_t rc = greet(ckpt, &mine, all, err);
+    dt_result_t rc = exchange_cards(ckpt, &mine, all, err);
     free(all);
     if (rc == DT_SUCCESS)
         rc = dt_vote_outcome(
             dt_comm_split(dt_comm_world(), 0, ckpt->rank, &ckpt->comm), err);
     if (rc == DT_SUCCESS)
-        rc = see(ckpt, err);
+        rc = check_tiers(ckpt, err);
     if (ckpt->rank == 0 && mine.code == DT_SUCCESS)
         remove_probe(shared_tier(ckpt)->dir, mine.tag);
     return rc;
 }
 
-dt_result_t dt_ckpt_do_open(const char *dir, int keep, struct dt_ckpt **ckpt,
-                            struct dt_error *err)
+dt_result_t dt_open_ckpt(const char *dir, int keep, struct dt_ckpt **ckpt,
+                         struct dt_error *err)
 {
     struct dt_ckpt *new = calloc(1, sizeof(*new));
     if (!new)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     new->rank = dt_rank();
     new->size = dt_size();
     new->local_rank = dt_local_rank();
@@ -236,12 +236,12 @@ dt_result_t dt_ckpt_do_open(const char *dir, int keep, struct dt_ckpt **ckpt,
     new->votes = calloc((size_t) new->size, sizeof(*new->votes));
     new->node_of = calloc((size_t) new->size, sizeof(*new->node_of));
     dt_result_t rc = new->votes &&new->node_of
-                         ? meet(new, dir, keep, err)
-                         : dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+                         ? open_together(new, dir, keep, err)
+                         : dt_no_memory(err);
     if (rc == DT_SUCCESS)
         rc = dt_saver_open(new, err);
     if (rc != DT_SUCCESS) {
-        dt_ckpt_do_close(new);
+        dt_close_ckpt(new);
         return rc;
     }
     dt_notice_arm();
@@ -249,14 +249,15 @@ dt_result_t dt_ckpt_do_open(const char *dir, int keep, struct dt_ckpt **ckpt,
     return DT_SUCCESS;
 }
 
-/* The communicator stays until dt_finalize: giving it back is collective. */
-void dt_ckpt_do_close(struct dt_ckpt *ckpt)
+/* The communicator stays until dt_finalize, since destroying it is collective.
+ */
+void dt_close_ckpt(struct dt_ckpt *ckpt)
 {
     dt_saver_close(ckpt);
     for (int i = 0; i < DT_TIERS; i++)
-        dt_guard_release(ckpt->tier[i].guard);
+        dt_directory_lock_release(ckpt->tier[i].lock);
     dt_tier_clear(ckpt);
-    dt_ckpt_forget(ckpt);
+    dt_tensors_clear(ckpt);
     free(ckpt->votes);
     free(ckpt->node_of);
     free(ckpt);

@@ -4,13 +4,15 @@
 #ifndef DT_CKPT_OPEN_H
 #define DT_CKPT_OPEN_H
 
-#include "ckpt/ckpt.h"
+#include "ckpt/handle.h"
 
-/* dt_ckpt_open behind the argument checks. */
-dt_result_t dt_ckpt_do_open(const char *dir, int keep, struct dt_ckpt **ckpt,
-                            struct dt_error *err);
+/* dt_ckpt_open, after the checks of its arguments. Collective over the world.
+ */
+dt_result_t dt_open_ckpt(const char *dir, int keep, struct dt_ckpt **ckpt,
+                         struct dt_error *err);
 
-/* Also of one whose opening failed half-way. */
-void dt_ckpt_do_close(struct dt_ckpt *ckpt);
+/* Wait for a save that is under way, and free the handle. It may be one that
+ * was opened only in part. */
+void dt_close_ckpt(struct dt_ckpt *ckpt);
 
 #endif

@@ -3,43 +3,33 @@
 /* tier.c - where checkpoints go, and how many stay. */
 #include "ckpt/tier.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/env.h"
+#include "base/number.h"
 
 #define KEEP_DEFAULT 2
-
-/* A whole number from 0 at text; *end is what follows it. */
-static bool number(const char *text, int64_t *value, const char **end)
-{
-    char *stop;
-    if (*text < '0' || *text > '9')
-        return false;
-    errno = 0;
-    *value = strtoll(text, &stop, 10);
-    *end = stop;
-    return errno == 0;
-}
 
 dt_result_t dt_tier_parse_keep(const char *text, const char *source,
                                struct dt_keep *keep, struct dt_error *err)
 {
     static const char every[] = ",every:";
-    int64_t newest, multiple = 0;
-    const char *rest;
-    bool good = number(text, &newest, &rest) && newest <= INT_MAX;
-    if (good && strncmp(rest, every, strlen(every)) == 0)
-        good = number(rest + strlen(every), &multiple, &rest) && multiple > 0;
+    uint64_t newest, multiple = 0;
+    const char *rest = text;
+    bool good = dt_number_scan(&rest, 10, INT_MAX, &newest);
+    if (good && strncmp(rest, every, strlen(every)) == 0) {
+        rest += strlen(every);
+        good = dt_number_scan(&rest, 10, INT64_MAX, &multiple) && multiple > 0;
+    }
     if (!good || *rest)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "%s=%s: expected how many checkpoints to keep (0: "
                             "all), or 3,every:1000 to keep those of each "
                             "1000th step, too",
                             source, text);
-    *keep = (struct dt_keep){(int)newest, multiple};
+    *keep = (struct dt_keep){(int)newest, (int64_t)multiple};
     return DT_SUCCESS;
 }
 
@@ -47,8 +37,7 @@ dt_result_t dt_tier_parse_rate(const char *text, const char *source,
                                double *rate, struct dt_error *err)
 {
     int64_t megabytes;
-    const char *rest;
-    if (!number(text, &megabytes, &rest) || *rest || megabytes > 1000000000)
+    if (!dt_number_parse(text, 0, 1000000000, &megabytes))
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "%s=%s: expected MB/s per node, 0 for no limit",
                             source, text);
@@ -75,9 +64,9 @@ static dt_result_t choose_keep(struct dt_ckpt *ckpt, int keep,
 static dt_result_t choose_redundancy(struct dt_ckpt *ckpt, struct dt_error *err)
 {
     const char *text = setting(DT_ENV_CKPT_REDUNDANCY);
-    struct dt_redundancy_group group;
+    struct dt_erasure_layout layout;
     struct dt_error why = {0};
-    dt_result_t rc = dt_redundancy_parse(
+    dt_result_t rc = dt_erasure_parse(
         text ? text : "none", DT_ENV_CKPT_REDUNDANCY, &ckpt->redundancy, err);
     if (rc != DT_SUCCESS || ckpt->redundancy.m == 0)
         return rc;
@@ -88,8 +77,8 @@ static dt_result_t choose_redundancy(struct dt_ckpt *ckpt, struct dt_error *err)
                             "give " DT_ENV_CKPT_FLUSH
                             " (--dt-ckpt-flush), a directory all nodes see",
                             text);
-    rc = dt_redundancy_group(&ckpt->redundancy, ckpt->num_nodes, ckpt->node,
-                             &group, &why);
+    rc = dt_erasure_layout(&ckpt->redundancy, ckpt->num_nodes, ckpt->node,
+                           &layout, &why);
     if (rc != DT_SUCCESS)
         return dt_error_set(err, rc, DT_ENV_CKPT_REDUNDANCY "=%s: %s", text,
                             why.text);
@@ -114,7 +103,7 @@ dt_result_t dt_tier_choose(struct dt_ckpt *ckpt, const char *dir, int keep,
     tier[DT_TIER_FLUSH].dir = flush ? strdup(flush) : NULL;
     tier[DT_TIER_FLUSH].shared = true;
     if (!tier[DT_TIER_DIR].dir || (flush && !tier[DT_TIER_FLUSH].dir))
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     dt_result_t rc = choose_keep(ckpt, keep, err);
     if (rc == DT_SUCCESS && rate)
         rc = dt_tier_parse_rate(rate, DT_ENV_CKPT_RATE, &ckpt->rate, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* vote.c - how the ranks agree on a checkpoint. */
+/* vote.c - how the ranks agree on a save or a load. */
 #include "ckpt/vote.h"
 
 #include <inttypes.h>
@@ -61,4 +61,12 @@ dt_result_t dt_vote_result(const struct dt_vote *votes, int n, int *who,
                                 votes[r].err.text);
     }
     return DT_SUCCESS;
+}
+
+dt_result_t dt_vote_agree(dt_comm_t comm, const struct dt_vote *mine,
+                          struct dt_vote *votes, int n, struct dt_error *err)
+{
+    int who;
+    dt_result_t rc = dt_vote_gather(comm, mine, votes, err);
+    return rc == DT_SUCCESS ? dt_vote_result(votes, n, &who, err) : rc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* convert.c - between types, and quotients: by way of F32, a part at a time
- * that stays in the cache. */
+/* convert.c - casts and divisions: through F32, in parts that stay in the
+ * first-level cache. */
 #include "exec/exec.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 
 enum { PART = 1024 };
 
-/* elements of a caller's buffer, wherever it lies */
+/* elements of a buffer that may not be aligned */
 #define ANYWHERE __attribute__((aligned(1), may_alias))
 typedef int8_t any_i8 ANYWHERE;
 typedef uint8_t any_u8 ANYWHERE;

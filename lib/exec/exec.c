@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* exec.c - which kernels run, and the calls that are one of them. */
+/* exec.c - the choice of kernels, and reductions. */
 #include "exec/exec.h"
 
 #include <stdatomic.h>
@@ -25,7 +25,7 @@ static const struct dt_exec_kernels *const sets[] = {
     &dt_exec_portable,
 };
 
-/* all sets give the same bits, so a race to set it is harmless */
+/* all sets give equal results, so a race to set it is harmless */
 static _Atomic(const struct dt_exec_kernels *) in_use;
 
 static bool can(const struct dt_exec_kernels *set)
@@ -73,30 +73,30 @@ const char *dt_exec_name(void)
     return dt_exec_kernels()->name;
 }
 
-void dt_exec_fold_to(const struct dt_exec_out *out, const void *const *in,
-                     size_t n, size_t count, dt_dtype_t dtype, dt_op_t op,
-                     double scale)
+void dt_exec_reduce_to(const struct dt_exec_out *out, const void *const *in,
+                       size_t n, size_t count, dt_dtype_t dtype, dt_op_t op,
+                       double scale)
 {
-    dt_exec_kernels()->fold[dtype][op](out, in, n, count * dt_dtype_size(dtype),
-                                       scale);
+    dt_exec_kernels()->reduce[dtype][op](out, in, n,
+                                         count * dt_dtype_size(dtype), scale);
 }
 
-void dt_exec_fold(void *dst, const void *const *in, size_t n, size_t count,
-                  dt_dtype_t dtype, dt_op_t op, double scale)
+void dt_exec_reduce_n(void *dst, const void *const *in, size_t n, size_t count,
+                      dt_dtype_t dtype, dt_op_t op, double scale)
 {
     const struct dt_exec_out out = {&dst, 1, false};
-    dt_exec_fold_to(&out, in, n, count, dtype, op, scale);
+    dt_exec_reduce_to(&out, in, n, count, dtype, op, scale);
 }
 
 void dt_exec_reduce(void *dst, const void *a, const void *b, size_t count,
                     dt_dtype_t dtype, dt_op_t op)
 {
     const void *const in[] = {a, b};
-    dt_exec_fold(dst, in, 2, count, dtype, op, 1.0);
+    dt_exec_reduce_n(dst, in, 2, count, dtype, op, 1.0);
 }
 
 void dt_exec_scale(void *dst, const void *src, size_t count, dt_dtype_t dtype,
                    double factor)
 {
-    dt_exec_fold(dst, &src, 1, count, dtype, DT_OP_SUM, factor);
+    dt_exec_reduce_n(dst, &src, 1, count, dtype, DT_OP_SUM, factor);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* exec.h - arithmetic on host memory: what a schedule does to its buffers.
+/* exec.h - reductions and conversions on host memory.
  *
- * Every function is pure but for its destination, and any thread may call it.
- * Pointers need only the alignment of char. The kernels are chosen once, by
- * what the processor can do; all of them give the same bits. */
+ * Any thread may call any function; none keeps state. Buffers need no
+ * alignment. The kernels are chosen once, by what the processor supports, and
+ * the results of all of them are equal bit for bit. */
 #ifndef DT_EXEC_EXEC_H
 #define DT_EXEC_EXEC_H
 
@@ -19,30 +19,30 @@ bool dt_exec_supports(dt_dtype_t dtype, dt_op_t op);
 bool dt_exec_is_float(dt_dtype_t dtype);
 
 /* dst[i] = scale * (in[0][i] op in[1][i] op ... op in[n-1][i]), count elements,
- * from left to right; n >= 1. dst may be one of the inputs, else they are
- * apart. AVG adds; dt_exec_divide does the rest. Types of 8 and 16 bits are
- * computed in F32 from the first to the last input and rounded once, to
- * nearest even; integers wrap. MIN and MAX give NaN if an operand is one, and
- * the leftmost of operands that compare equal. scale is 1.0 for integers, and
- * for MIN, MAX and PROD; on F64 it is applied in F64, else in F32. */
-void dt_exec_fold(void *dst, const void *const *in, size_t n, size_t count,
-                  dt_dtype_t dtype, dt_op_t op, double scale);
+ * from left to right; n >= 1. dst may be one of the inputs, but must not
+ * overlap one otherwise. AVG only adds: the caller divides, by dt_exec_divide.
+ * Types of 8 and 16 bits are reduced in F32 and rounded once, to nearest even;
+ * integers wrap. MIN and MAX give NaN if an operand is NaN, and the leftmost of
+ * operands that compare equal. scale must be 1.0 for integers, and for MIN, MAX
+ * and PROD; it is applied in F64 to F64, else in F32. */
+void dt_exec_reduce_n(void *dst, const void *const *in, size_t n, size_t count,
+                      dt_dtype_t dtype, dt_op_t op, double scale);
 
-/* n >= 1 places. past: it is too much for the caches, so write past them, where
- * the processor can and the places are aligned; the writes are ordered before
- * any that follow. */
+/* n >= 1 destinations. stream: write with non-temporal stores, as for results
+ * that are larger than the caches, where the processor has them and the
+ * destinations are aligned alike; they are ordered before all later stores. */
 struct dt_exec_out {
     void *const *at;
     size_t n;
-    bool past;
+    bool stream;
 };
 
-/* dt_exec_fold into each of these places, which are apart. */
-void dt_exec_fold_to(const struct dt_exec_out *out, const void *const *in,
-                     size_t n, size_t count, dt_dtype_t dtype, dt_op_t op,
-                     double scale);
+/* dt_exec_reduce_n into each of these destinations, which must not overlap. */
+void dt_exec_reduce_to(const struct dt_exec_out *out, const void *const *in,
+                       size_t n, size_t count, dt_dtype_t dtype, dt_op_t op,
+                       double scale);
 
-/* dst[i] = a[i] op b[i]: dt_exec_fold of two with scale 1. */
+/* dst[i] = a[i] op b[i]: dt_exec_reduce_n of two inputs with scale 1. */
 void dt_exec_reduce(void *dst, const void *a, const void *b, size_t count,
                     dt_dtype_t dtype, dt_op_t op);
 
@@ -54,8 +54,8 @@ void dt_exec_scale(void *dst, const void *src, size_t count, dt_dtype_t dtype,
 void dt_exec_divide(void *buf, size_t count, dt_dtype_t dtype, size_t divisor);
 
 /* dst[i] = (to) src[i] between floating-point types, rounded to nearest even;
- * what is too large becomes infinite, or, where the type has none (F8E4M3), a
- * NaN. dst and src are apart. */
+ * what is too large becomes infinite, or NaN where the type has no infinity
+ * (F8E4M3). dst and src must not overlap. */
 void dt_exec_cast(void *dst, dt_dtype_t to, const void *src, dt_dtype_t from,
                   size_t count);
 

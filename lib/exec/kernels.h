@@ -9,17 +9,17 @@
 #define DT_EXEC_NDTYPES (DT_DTYPE_F8E5M2 + 1)
 #define DT_EXEC_NOPS    (DT_OP_PROD + 1)
 
-/* dt_exec_fold_to of `bytes` bytes of one type with one operation. */
-typedef void dt_exec_fold_fn(const struct dt_exec_out *out,
-                             const void *const *in, size_t n, size_t bytes,
-                             double scale);
+/* dt_exec_reduce_to of `bytes` bytes of one type with one operation. */
+typedef void dt_exec_reduce_fn(const struct dt_exec_out *out,
+                               const void *const *in, size_t n, size_t bytes,
+                               double scale);
 /* count elements of one type to F32, and rounded from F32 */
 typedef void dt_exec_widen_fn(void *dst, const void *src, size_t count);
 typedef void dt_exec_narrow_fn(void *dst, const void *src, size_t count);
 
 struct dt_exec_kernels {
     const char *name;
-    dt_exec_fold_fn *fold[DT_EXEC_NDTYPES][DT_EXEC_NOPS];
+    dt_exec_reduce_fn *reduce[DT_EXEC_NDTYPES][DT_EXEC_NOPS];
     /* of the types of 8 and 16 bits, else NULL */
     dt_exec_widen_fn *widen[DT_EXEC_NDTYPES];
     dt_exec_narrow_fn *narrow[DT_EXEC_NDTYPES];
@@ -35,7 +35,7 @@ extern const struct dt_exec_kernels dt_exec_neon;
 const struct dt_exec_kernels *dt_exec_kernels(void);
 
 /* For tests: use the set of that name from now on; false when this processor
- * cannot. */
+ * does not support it. */
 bool dt_exec_use(const char *name);
 
 #endif

@@ -3,7 +3,7 @@
 /* loops.h - the loops of a set of kernels, and its table KERNELS. */
 
 #ifndef HAVE_PART
-/* fewer bytes than a register; zeros behind them */
+/* load and store less than a register; a load fills it up with zeros */
 INLINE u32v peek_part(const char *p, size_t bytes)
 {
     char pad[WIDTH] = {0};
@@ -19,7 +19,7 @@ INLINE void poke_part(char *p, u32v bits, size_t bytes)
 }
 #endif
 
-/* past the caches, and before all that is written from then on */
+/* non-temporal stores; end_stream orders them before all later stores */
 #ifndef HAVE_STREAM
 INLINE void stream(char *p, u32v bits)
 {
@@ -42,12 +42,12 @@ struct type {
     pack_fn *pack;
 };
 
-/* what is folded: n inputs into every output, and the factor of the result
- * where mul is set */
+/* One reduction: n inputs into every output. The result is multiplied by factor
+ * where mul is set. */
 struct work {
     char *const *out;
     size_t nout;
-    bool past; /* the caches, on the way to out */
+    bool stream; /* non-temporal stores; out is aligned then */
     const char *const *in;
     size_t n;
     op_fn *op, *mul;
@@ -100,10 +100,10 @@ OPS_INT(i64, i64v, u64v)
 OPS_FLOAT(f32, f32v)
 OPS_FLOAT(f64, f64v)
 
-/* `groups` registers in memory, from byte `at` on; each input is read once,
- * before anything is written */
-INLINE void fold_block(const struct work *work, const struct type type,
-                       size_t groups, size_t at)
+/* Reduce `groups` registers from byte `at` on. Each input is read once, before
+ * any output is written, as an output may be an input. */
+INLINE void reduce_block(const struct work *work, const struct type type,
+                         size_t groups, size_t at)
 {
     u32v acc[BLOCK], next[BLOCK];
     for (size_t g = 0; g < groups; g++)
@@ -119,16 +119,16 @@ INLINE void fold_block(const struct work *work, const struct type type,
     for (size_t g = 0; g < groups; g++) {
         u32v bits = type.pack(acc + g * type.parts);
         for (size_t o = 0; o < work->nout; o++)
-            if (work->past)
+            if (work->stream)
                 stream(work->out[o] + at + g * WIDTH, bits);
             else
                 poke(work->out[o] + at + g * WIDTH, bits);
     }
 }
 
-/* the last bytes, fewer than a register */
-INLINE void fold_tail(const struct work *work, const struct type type,
-                      size_t at, size_t rest)
+/* The last bytes, less than a register. */
+INLINE void reduce_tail(const struct work *work, const struct type type,
+                        size_t at, size_t rest)
 {
     u32v acc[BLOCK], next[BLOCK];
     char whole[WIDTH];
@@ -146,34 +146,36 @@ INLINE void fold_tail(const struct work *work, const struct type type,
         poke_part(work->out[o] + at, type.pack(acc), rest);
 }
 
-INLINE void fold(const struct work *work, const struct type type, size_t groups,
-                 size_t at, size_t bytes)
+INLINE void reduce(const struct work *work, const struct type type,
+                   size_t groups, size_t at, size_t bytes)
 {
     for (; bytes - at >= groups * WIDTH; at += groups * WIDTH)
-        fold_block(work, type, groups, at);
+        reduce_block(work, type, groups, at);
     for (; bytes - at >= WIDTH; at += WIDTH)
-        fold_block(work, type, 1, at);
+        reduce_block(work, type, 1, at);
     if (at < bytes)
-        fold_tail(work, type, at, bytes - at);
+        reduce_tail(work, type, at, bytes - at);
 }
 
-/* Two ranks on a node: what the compiler knows, it need not look up. One
- * register at a time is best where another core's cache is written to. */
-INLINE void fold_two(const struct work *work, const struct type type,
-                     size_t bytes)
+/* Two inputs, as with two ranks on a node: constants let the compiler unroll.
+ * One register at a time is fastest where the output is in the cache of another
+ * core. */
+INLINE void reduce_two(const struct work *work, const struct type type,
+                       size_t bytes)
 {
     const char *const in[] = {work->in[0], work->in[1]};
     char *const out[] = {work->out[0], work->out[work->nout - 1]};
     struct work two = {out, 1, false, in, 2, work->op, work->mul, work->factor};
     if (work->nout == 1) {
-        fold(&two, type, BLOCK / type.parts, 0, bytes);
+        reduce(&two, type, BLOCK / type.parts, 0, bytes);
     } else {
         two.nout = 2;
-        fold(&two, type, 1, 0, bytes);
+        reduce(&two, type, 1, 0, bytes);
     }
 }
 
-/* The bytes before all places are aligned, or `bytes`, if they never are. */
+/* The bytes before all destinations are aligned, or `bytes` if they never are
+ * together. */
 INLINE size_t before_stream(const struct work *work, size_t bytes)
 {
     const size_t skip = -(uintptr_t)work->out[0] % WIDTH;
@@ -183,13 +185,14 @@ INLINE size_t before_stream(const struct work *work, size_t bytes)
     return skip % 8 || skip > bytes ? bytes : skip;
 }
 
-INLINE void fold_past(struct work *work, const struct type type, size_t bytes)
+INLINE void reduce_streaming(struct work *work, const struct type type,
+                             size_t bytes)
 {
     const size_t skip = before_stream(work, bytes);
-    work->past = false;
-    fold(work, type, 1, 0, skip);
-    work->past = true;
-    fold(work, type, BLOCK / type.parts, skip, bytes);
+    work->stream = false;
+    reduce(work, type, 1, 0, skip);
+    work->stream = true;
+    reduce(work, type, BLOCK / type.parts, skip, bytes);
     end_stream();
 }
 
@@ -209,34 +212,34 @@ INLINE u32v factor_none(double scale)
     return (u32v){0};
 }
 
-/* of a type and an operation, computed in `wide`; two: it is so common that a
- * loop of its own for two inputs is worth the room */
-#define FOLD(name, of, nparts, wide, mul, factor, two)                         \
-    static TARGET void fold_##name##_##of(const struct dt_exec_out *out,       \
-                                          const void *const *in, size_t n,     \
-                                          size_t bytes, double scale)          \
+/* The kernel of a type and an operation, computed in `wide`. two: it has a loop
+ * of its own for two inputs, as it is used most. */
+#define REDUCE(name, of, nparts, wide, mul, factor, two)                       \
+    static TARGET void reduce_##name##_##of(const struct dt_exec_out *out,     \
+                                            const void *const *in, size_t n,   \
+                                            size_t bytes, double scale)        \
     {                                                                          \
         struct work work = {(char *const *)out->at,                            \
                             out->n,                                            \
-                            out->past,                                         \
+                            out->stream,                                       \
                             (const char *const *)in,                           \
                             n,                                                 \
                             name##_##wide,                                     \
                             mul,                                               \
                             factor(scale)};                                    \
         const struct type type = {nparts, load_##of, pack_##of};               \
-        if (work.past)                                                         \
-            fold_past(&work, type, bytes);                                     \
+        if (work.stream)                                                       \
+            reduce_streaming(&work, type, bytes);                              \
         else if (two && n == 2 && out->n <= 2)                                 \
-            fold_two(&work, type, bytes);                                      \
+            reduce_two(&work, type, bytes);                                    \
         else                                                                   \
-            fold(&work, type, BLOCK / type.parts, 0, bytes);                   \
+            reduce(&work, type, BLOCK / type.parts, 0, bytes);                 \
     }
-#define FOLDS(of, nparts, wide, mul, factor)                                   \
-    FOLD(sum, of, nparts, wide, mul, factor, true)                             \
-    FOLD(prod, of, nparts, wide, NULL, factor_none, false)                     \
-    FOLD(min, of, nparts, wide, NULL, factor_none, false)                      \
-    FOLD(max, of, nparts, wide, NULL, factor_none, false)
+#define REDUCE_ALL(of, nparts, wide, mul, factor)                              \
+    REDUCE(sum, of, nparts, wide, mul, factor, true)                           \
+    REDUCE(prod, of, nparts, wide, NULL, factor_none, false)                   \
+    REDUCE(min, of, nparts, wide, NULL, factor_none, false)                    \
+    REDUCE(max, of, nparts, wide, NULL, factor_none, false)
 
 #define load_i8  load_plain
 #define load_u8  load_plain
@@ -249,16 +252,16 @@ INLINE u32v factor_none(double scale)
 #define pack_i32 pack_plain
 #define pack_i64 pack_plain
 
-FOLDS(i8, 1, i8, NULL, factor_none)
-FOLDS(u8, 1, u8, NULL, factor_none)
-FOLDS(i32, 1, i32, NULL, factor_none)
-FOLDS(i64, 1, i64, NULL, factor_none)
-FOLDS(f16, 2, f32, prod_f32, factor_f32)
-FOLDS(bf16, 2, f32, prod_f32, factor_f32)
-FOLDS(f32, 1, f32, prod_f32, factor_f32)
-FOLDS(f64, 1, f64, prod_f64, factor_f64)
-FOLDS(f8e4m3, 4, f32, prod_f32, factor_f32)
-FOLDS(f8e5m2, 4, f32, prod_f32, factor_f32)
+REDUCE_ALL(i8, 1, i8, NULL, factor_none)
+REDUCE_ALL(u8, 1, u8, NULL, factor_none)
+REDUCE_ALL(i32, 1, i32, NULL, factor_none)
+REDUCE_ALL(i64, 1, i64, NULL, factor_none)
+REDUCE_ALL(f16, 2, f32, prod_f32, factor_f32)
+REDUCE_ALL(bf16, 2, f32, prod_f32, factor_f32)
+REDUCE_ALL(f32, 1, f32, prod_f32, factor_f32)
+REDUCE_ALL(f64, 1, f64, prod_f64, factor_f64)
+REDUCE_ALL(f8e4m3, 4, f32, prod_f32, factor_f32)
+REDUCE_ALL(f8e5m2, 4, f32, prod_f32, factor_f32)
 
 /* of one type of `size` bytes, to and from F32 */
 #define CASTS(of, size)                                                        \
@@ -294,9 +297,9 @@ CASTS(f8e5m2, 1)
 
 #define ROW(of)                                                                \
     {                                                                          \
-        [DT_OP_SUM] = fold_sum_##of, [DT_OP_AVG] = fold_sum_##of,              \
-        [DT_OP_PROD] = fold_prod_##of, [DT_OP_MIN] = fold_min_##of,            \
-        [DT_OP_MAX] = fold_max_##of                                            \
+        [DT_OP_SUM] = reduce_sum_##of, [DT_OP_AVG] = reduce_sum_##of,          \
+        [DT_OP_PROD] = reduce_prod_##of, [DT_OP_MIN] = reduce_min_##of,        \
+        [DT_OP_MAX] = reduce_max_##of                                          \
     }
 #define CAST_TABLE(direction)                                                  \
     {                                                                          \
@@ -307,16 +310,16 @@ CASTS(f8e5m2, 1)
 
 const struct dt_exec_kernels KERNELS = {
     .name = NAME,
-    .fold = {[DT_DTYPE_I8] = ROW(i8),
-             [DT_DTYPE_U8] = ROW(u8),
-             [DT_DTYPE_I32] = ROW(i32),
-             [DT_DTYPE_I64] = ROW(i64),
-             [DT_DTYPE_F16] = ROW(f16),
-             [DT_DTYPE_BF16] = ROW(bf16),
-             [DT_DTYPE_F32] = ROW(f32),
-             [DT_DTYPE_F64] = ROW(f64),
-             [DT_DTYPE_F8E4M3] = ROW(f8e4m3),
-             [DT_DTYPE_F8E5M2] = ROW(f8e5m2)},
+    .reduce = {[DT_DTYPE_I8] = ROW(i8),
+               [DT_DTYPE_U8] = ROW(u8),
+               [DT_DTYPE_I32] = ROW(i32),
+               [DT_DTYPE_I64] = ROW(i64),
+               [DT_DTYPE_F16] = ROW(f16),
+               [DT_DTYPE_BF16] = ROW(bf16),
+               [DT_DTYPE_F32] = ROW(f32),
+               [DT_DTYPE_F64] = ROW(f64),
+               [DT_DTYPE_F8E4M3] = ROW(f8e4m3),
+               [DT_DTYPE_F8E5M2] = ROW(f8e5m2)},
     .widen = CAST_TABLE(widen),
     .narrow = CAST_TABLE(narrow),
 };

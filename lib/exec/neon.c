@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* neon.c - kernels for AArch64, which has conversions of F16. */
+/* neon.c - kernels for AArch64, which converts F16 in hardware. */
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
 #define WIDTH   16
 #define BLOCK   4
-#define TARGET  /* every such processor can */
+#define TARGET  /* every AArch64 processor has it */
 #define KERNELS dt_exec_neon
 #define NAME    "neon"
 

@@ -3,7 +3,7 @@
 /* portable.c - kernels for any processor. */
 #define WIDTH   16
 #define BLOCK   4
-#define TARGET  /* what the compiler was told of */
+#define TARGET  /* what the compiler targets anyway */
 #define KERNELS dt_exec_portable
 #define NAME    "portable"
 

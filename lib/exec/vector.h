@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* vector.h - registers of WIDTH bytes, in GNU C that any processor can run.
+/* vector.h - registers of WIDTH bytes, as vector types of GNU C.
  *
  * A file of kernels defines WIDTH, BLOCK, the number of registers to work on at
  * a time, and TARGET, the attribute of functions that use the processor's

@@ -133,9 +133,9 @@ struct dt_gpu_exchange {
     bool post;
     dt_dtype_t dtype;
     dt_op_t op;
-    /* REDUCE, SPREAD: that of dt_exec_fold. AVG is SUM, rounded to the type as
-     * there, and then divided by size as dt_exec_divide does it: the bits are
-     * those of the host's collectives. */
+    /* REDUCE, SPREAD: that of dt_exec_reduce_n. AVG is SUM, rounded to the type
+     * as there, and then divided by size as dt_exec_divide does it: the bits
+     * are those of the host's collectives. */
     double scale;
     /* in memory of host_alloc, as the host sees it */
     const uint32_t *abort; /* not 0: give up, at once */
@@ -257,8 +257,8 @@ struct dt_gpu_ops {
                          uint32_t value, dt_stream_t stream,
                          struct dt_error *err);
 
-    /* dt_exec_fold on memory that device can read; n <= DT_GPU_PEERS. The bits
-     * are those of dt_exec_fold. */
+    /* dt_exec_reduce_n on memory that device can read; n <= DT_GPU_PEERS. The
+     * bits are those of dt_exec_reduce_n. */
     dt_result_t (*fold)(struct dt_gpu *gpu, int device, void *dst,
                         const void *const *in, size_t n, size_t count,
                         dt_dtype_t dtype, dt_op_t op, double scale,

@@ -8,13 +8,11 @@
 #ifndef DT_TOPO_SOURCES_H
 #define DT_TOPO_SOURCES_H
 
-#include "topo/model.h"
+#include "topo/model/model.h"
 
 #define DT_TOPO_MAX_FILE  (16 << 20) /* bytes */
 #define DT_TOPO_MAX_DEPTH 64         /* of nested XML elements */
 
-dt_result_t dt_topo_read_text(const char *data, size_t len, dt_topo_t **topo,
-                              struct dt_error *err);
 dt_result_t dt_topo_read_hwloc(const char *data, size_t len, dt_topo_t **topo,
                                struct dt_error *err);
 dt_result_t dt_topo_read_nccl(const char *data, size_t len, dt_topo_t **topo,
@@ -30,11 +28,6 @@ dt_result_t dt_topo_read(const char *data, size_t len, dt_topo_t **topo,
 
 /* This node by hwloc alone: NUMA nodes, CPUs, PCI devices. */
 dt_result_t dt_topo_read_live(dt_topo_t **topo, struct dt_error *err);
-
-/* Fill device files, minor numbers, names and UUIDs of whole GPUs from what the
- * kernel shows: nvidia is /proc/driver/nvidia/gpus, pci is
- * /sys/bus/pci/devices. No driver is started. */
-void dt_topo_ask_kernel(dt_topo_t *topo, const char *nvidia, const char *pci);
 
 /* Ask NVML, if libnvidia-ml.so.1 is there, about the GPUs of topo, joined by
  * bus id, and change topo where it knows more: names, UUIDs, device files, MIG

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* address.c - where a daemon listens. */
+/* address.c - an IP address and a port. */
 #include "mesh/address.h"
 
 #include <arpa/inet.h>
 #include <string.h>
 
-/* what goes before an IPv4 address */
+/* the prefix of an IPv4 address */
 static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
 static bool is_v4(const uint8_t ip[16])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* ask.c - questions from node to node.
+/* ask.c - requests from node to node.
  *
  *   ASK    = id u64 | what u32 | data
  *   ANSWER = id u64 | status i32 | data
@@ -29,7 +29,7 @@ struct ask {
     void *arg;
 };
 
-static void tell(struct dt_ending *ending)
+static void report(struct dt_ending *ending)
 {
     struct ask *ask =
         (struct ask *)((char *)ending - offsetof(struct ask, ending));
@@ -46,7 +46,7 @@ static void end(struct dt_mesh *mesh, struct ask *ask, dt_result_t rc)
 {
     dt_table_remove(&mesh->asks, &ask->item);
     ask->rc = rc;
-    ask->ending.tell = tell;
+    ask->ending.report = report;
     dt_mesh_end_later(mesh, &ask->ending);
 }
 
@@ -55,7 +55,7 @@ static struct ask *find(const struct dt_mesh *mesh, uint64_t id)
     return (struct ask *)dt_table_find(&mesh->asks, id, NULL);
 }
 
-/* ---- the asker ---- */
+/* ---- our requests ---- */
 
 static struct ask *add(struct dt_mesh *mesh, size_t node, int64_t timeout)
 {
@@ -106,7 +106,7 @@ void dt_mesh_ask(struct dt_mesh *mesh, size_t node, uint32_t what,
     dt_mesh_enter(mesh);
     if (node >= mesh->map->nodes)
         rc = DT_ERR_INVALID_ARG;
-    else if (!mesh->out && dt_mesh_node_lives(mesh, node)) {
+    else if (!mesh->out && mesh->members.node[node] == DT_NODE_LIVES) {
         ask = add(mesh, node, timeout);
         rc = DT_ERR_NO_MEMORY;
     }
@@ -131,8 +131,7 @@ dt_result_t dt_answer_receive(struct dt_mesh *mesh, size_t from,
     if (body.failed || id == 0 || id > mesh->asked ||
         (ask && ask->node != from))
         return dt_error_set(err, DT_ERR_CORRUPT,
-                            "an answer of node %zu to what it was not asked",
-                            from);
+                            "an answer of node %zu to no request", from);
     if (!ask) /* too late */
         return DT_SUCCESS;
     ask->status = (int32_t)status;
@@ -142,7 +141,7 @@ dt_result_t dt_answer_receive(struct dt_mesh *mesh, size_t from,
     return DT_SUCCESS;
 }
 
-/* ---- the one asked ---- */
+/* ---- requests to us ---- */
 
 dt_result_t dt_ask_receive(struct dt_mesh *mesh, size_t from,
                            const struct dt_frame *frame, struct dt_error *err)
@@ -152,7 +151,7 @@ dt_result_t dt_ask_receive(struct dt_mesh *mesh, size_t from,
     uint32_t what = (uint32_t)dt_cursor_uint(&body, 4);
     if (body.failed || id == 0 || id > ID_MASK)
         return dt_error_set(err, DT_ERR_CORRUPT,
-                            "a question of node %zu makes no sense, %zu bytes",
+                            "a request of node %zu, %zu bytes, is malformed",
                             from, frame->len);
     mesh->host.asked(mesh->host.arg, from, (uint64_t)from << ID_BITS | id, what,
                      body.at, (size_t)(body.end - body.at));
@@ -177,7 +176,7 @@ void dt_mesh_answer(struct dt_mesh *mesh, uint64_t ticket, int32_t status,
     size_t asker = ticket >> ID_BITS;
     struct ask *ask = asker == mesh->self ? find(mesh, id) : NULL;
     if (mesh->out || asker >= mesh->map->nodes ||
-        !dt_mesh_node_lives(mesh, asker) ||
+        mesh->members.node[asker] != DT_NODE_LIVES ||
         (asker == mesh->self && (!ask || ask->node != asker)))
         return;
     dt_mesh_enter(mesh);
@@ -187,7 +186,7 @@ void dt_mesh_answer(struct dt_mesh *mesh, uint64_t ticket, int32_t status,
         ask->at = frame ? frame->len - len : 0;
         ask->frame = frame;
         end(mesh, ask, frame ? DT_SUCCESS : DT_ERR_NO_MEMORY);
-        frame = NULL; /* the question's now */
+        frame = NULL; /* owned by the request now */
     } else if (frame || (frame = answer(id | NO_ANSWER, 0, NULL, 0))) {
         dt_mesh_send(mesh, asker, frame);
     } else {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* auth.c - proofs of who one is, by munge. */
+/* auth.c - proofs of the user of a process, by munge. */
 #include "mesh/auth.h"
 
 #include <munge.h>
@@ -62,9 +62,9 @@ static dt_result_t judge(munge_ctx_t ctx, munge_err_t code, const char *socket,
     case EMUNGE_TIMEOUT:
         return no_munge(ctx, code, socket, err);
     case EMUNGE_CRED_REPLAYED:
-        return dt_error_set(err, DT_ERR_INVALID_ARG,
-                            "a munge credential was replayed: somebody uses "
-                            "again what he has seen");
+        return dt_error_set(
+            err, DT_ERR_INVALID_ARG,
+            "a munge credential was replayed: it had been used before");
     case EMUNGE_CRED_EXPIRED:
     case EMUNGE_CRED_REWOUND:
         return dt_error_set(err, DT_ERR_INVALID_ARG,

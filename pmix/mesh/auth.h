@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* auth.h - proofs of who one is, by munge. A credential holds a message, can be
- * read only by processes of the same user, and says who made it. */
+/* auth.h - proofs of the user of a process, by munge. A credential holds a
+ * message, can be read only by processes of the same user, and names its
+ * maker's user. */
 #ifndef DT_MESH_AUTH_H
 #define DT_MESH_AUTH_H
 

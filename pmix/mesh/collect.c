@@ -77,7 +77,7 @@ static void release(struct dt_collect *c)
     free(c);
 }
 
-static void tell(struct dt_ending *ending)
+static void report(struct dt_ending *ending)
 {
     struct dt_collect *c = (struct dt_collect *)ending;
     if (c->rc == DT_SUCCESS)
@@ -105,7 +105,7 @@ static struct dt_collect *add(struct dt_mesh *mesh, struct dt_key *key,
         return NULL;
     c->mesh = mesh;
     c->key = key;
-    c->ending.tell = tell;
+    c->ending.report = report;
     c->number = number;
     c->next = key->flights;
     key->flights = c;
@@ -136,7 +136,8 @@ static void send_down(struct dt_mesh *mesh, const struct dt_key *key,
             dt_mesh_send(mesh, key->child[i], frame);
 }
 
-/* Tell the key's other nodes, but the one we have it from, that it fails. */
+/* Notify the key's other nodes that it fails, but the one that the failure came
+ * from. */
 static void send_failure(struct dt_mesh *mesh, const struct dt_key *key,
                          uint32_t number, dt_result_t rc, size_t from)
 {
@@ -153,7 +154,8 @@ static void send_failure(struct dt_mesh *mesh, const struct dt_key *key,
     dt_frame_unref(down);
 }
 
-/* It fails for all; whoever has not started it will learn it when it does. */
+/* It fails for all; a node that has not started it gets the failure when it
+ * does. */
 static void fail(struct dt_collect *c, dt_result_t rc, size_t from)
 {
     if (c->rc != DT_SUCCESS)
@@ -165,9 +167,9 @@ static void fail(struct dt_collect *c, dt_result_t rc, size_t from)
         c->rc = rc;
 }
 
-/* ---- on the way ---- */
+/* ---- parts and results ---- */
 
-/* All parts of this node and those below are there: pass them on. */
+/* All parts of this node and those below are there: send them on. */
 static void complete(struct dt_collect *c)
 {
     struct dt_mesh *mesh = c->mesh;
@@ -194,7 +196,7 @@ static void take_part(struct dt_collect *c, const struct dt_frame *frame)
         dt_frame_bytes(c->frame, m.data, m.len);
 }
 
-/* How many nodes' parts this node passes on. */
+/* Nodes whose parts this node sends on. */
 static size_t nodes_here(const struct dt_key *key)
 {
     size_t n = 1;
@@ -238,7 +240,7 @@ void dt_mesh_collect(struct dt_mesh *mesh, const struct dt_collective *what,
     dt_frame_unref(bytes);
     if (rc == DT_ERR_NO_MEMORY && mesh->keys.count < DT_MESH_PENDING)
         dt_mesh_no_memory(
-            mesh); /* the others would take our next for this one */
+            mesh); /* the others would take the next one for this */
     if (rc == DT_SUCCESS) {
         c = find(key, key->starts);
         if (!c)
@@ -257,16 +259,17 @@ void dt_mesh_collect(struct dt_mesh *mesh, const struct dt_collective *what,
         else
             end(c, c->rc);
     }
-    if (key && key->nodes == 1 && !key->flights) /* nobody counts with us */
+    if (key && key->nodes == 1 && !key->flights) /* no other node counts */
         dt_key_free(mesh, key);
     if (!c)
         done(arg, rc == DT_SUCCESS ? DT_ERR_NO_MEMORY : rc, NULL, 0);
     dt_mesh_leave(mesh);
 }
 
-/* ---- what comes in ---- */
+/* ---- receiving ---- */
 
-static dt_result_t foul(struct dt_error *err, size_t from, const char *what)
+static dt_result_t bad_message(struct dt_error *err, size_t from,
+                               const char *what)
 {
     return dt_error_set(err, DT_ERR_CORRUPT,
                         "node %zu sent %s of a collective that it cannot have",
@@ -280,7 +283,7 @@ static dt_result_t from_child(struct dt_collect *c, size_t i,
 {
     const struct dt_key *key = c->key;
     if (c->arrived & 1U << i || m->nodes != dt_key_below(key, i))
-        return foul(err, key->child[i], "a part");
+        return bad_message(err, key->child[i], "a part");
     if (c->rc != DT_SUCCESS)
         return DT_SUCCESS;
     c->arrived |= 1U << i;
@@ -302,7 +305,7 @@ static dt_result_t from_parent(struct dt_collect *c, const struct message *m,
     if (c->rc != DT_SUCCESS)
         return DT_SUCCESS;
     if (!c->sent || m->nodes != c->key->nodes)
-        return foul(err, c->key->parent, "a result");
+        return bad_message(err, c->key->parent, "a result");
     send_down(c->mesh, c->key, DT_NO_NODE, shared);
     c->frame = dt_frame_ref(shared);
     c->at = (size_t)(m->data - frame->bytes);
@@ -310,7 +313,7 @@ static dt_result_t from_parent(struct dt_collect *c, const struct message *m,
     return DT_SUCCESS;
 }
 
-/* There is no room to keep what has come: it fails for who sent it. */
+/* No memory for the part: it fails for its sender. */
 static dt_result_t no_room(struct dt_mesh *mesh, size_t from,
                            const struct message *m, struct dt_error *err)
 {
@@ -336,7 +339,7 @@ dt_result_t dt_collect_receive(struct dt_mesh *mesh, size_t from,
     struct dt_key *key;
     size_t i = 0;
     if (!read_message(frame, &m))
-        return foul(err, from, what);
+        return bad_message(err, from, what);
     dt_result_t rc = dt_key_find(mesh, m.key, m.key_len, &key, err);
     if (rc == DT_ERR_NO_MEMORY)
         return result ? DT_SUCCESS : no_room(mesh, from, &m, err);
@@ -345,12 +348,13 @@ dt_result_t dt_collect_receive(struct dt_mesh *mesh, size_t from,
     while (!result && i < key->nchild && key->child[i] != from)
         i++;
     if (result ? key->parent != from : i == key->nchild)
-        return foul(err, from, what);
+        return bad_message(err, from, what);
     struct dt_collect *c = find(key, m.number);
     if (!c && m.number < key->starts)
-        return DT_SUCCESS; /* it had failed here, and others know or will */
+        return DT_SUCCESS; /* it has failed here, and the others know or will
+                              know */
     if (!c && result && m.status == DT_SUCCESS)
-        return foul(err, from, what);
+        return bad_message(err, from, what);
     if (!c)
         c = add(mesh, key, m.number);
     if (!c)

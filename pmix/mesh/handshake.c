@@ -23,8 +23,8 @@
 #define MAGIC_LEN 8
 #define PMIX_LEN  31
 
-/* All that a stranger hears of why he was not let in. */
-#define NOT_HERE "this is not the daemon you look for"
+/* The only reason that an unauthenticated peer gets. */
+#define NOT_HERE "this is another daemon than the one dialed"
 
 /* ---- refusing ---- */
 
@@ -36,7 +36,7 @@ struct dt_frame *dt_handshake_refusal(bool version, const char *why)
     return dt_frame_end(&frame, NULL) == DT_SUCCESS ? frame : NULL;
 }
 
-/* What a stranger wrote, as characters that do no harm in a log. */
+/* Text of an unauthenticated peer, as characters that are safe in a log. */
 static void printable(char *to, size_t room, const unsigned char *from,
                       size_t len)
 {
@@ -54,19 +54,19 @@ dt_result_t dt_handshake_refused(const struct dt_frame *refusal,
     bool version = dt_cursor_uint(&body, 1) == 1;
     printable(text, sizeof(text), body.at, (size_t)(body.end - body.at));
     return dt_error_set(err, version ? DT_ERR_VERSION : DT_ERR_INVALID_ARG,
-                        "%s", text[0] ? text : "it refused without a word");
+                        "%s", text[0] ? text : "it refused without a reason");
 }
 
-/* End the handshake; told is for the stranger, NULL for the same as err, but
- * for what concerns this node only. */
-static dt_result_t refuse(dt_result_t rc, const char *told,
+/* End the handshake. reason is the reason for the peer; NULL: that of err,
+ * unless it concerns this node only. */
+static dt_result_t refuse(dt_result_t rc, const char *reason,
                           struct dt_frame **reply, const struct dt_error *err)
 {
-    if (!told && rc == DT_ERR_SYSTEM)
-        told = "munge does not answer on the other node: is munged running "
-               "there?";
+    if (!reason && rc == DT_ERR_SYSTEM)
+        reason = "munge does not answer on the other node: is munged running "
+                 "there?";
     *reply =
-        dt_handshake_refusal(rc == DT_ERR_VERSION, told ? told : err->text);
+        dt_handshake_refusal(rc == DT_ERR_VERSION, reason ? reason : err->text);
     return rc;
 }
 
@@ -78,8 +78,8 @@ static void hex(char *to, const unsigned char *bytes, size_t len)
         snprintf(to + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* The message of a credential; returns its length. Both ends make it from what
- * they know themselves. */
+/* The message of a credential; returns its length. Both ends compute it from
+ * what they know themselves. */
 static size_t message(const struct dt_handshake *handshake, bool by_dialer,
                       char *text, size_t room)
 {
@@ -128,7 +128,7 @@ static dt_result_t believe(const struct dt_handshake *handshake,
     return dt_auth_check(handshake->self.munge, cred, cred_len, text, len, err);
 }
 
-/* Put a credential last into a frame that answers the other end. */
+/* Append a credential to a frame for the other end. */
 static dt_result_t end_proof(const struct dt_handshake *handshake,
                              struct dt_frame *frame, struct dt_frame **reply,
                              struct dt_error *err)
@@ -188,7 +188,7 @@ dt_result_t dt_handshake_begin(struct dt_handshake *handshake,
     return rc;
 }
 
-/* Are we of the same versions? What follows in HELLO may only be read if so. */
+/* Are the versions equal? Only then the rest of HELLO may be read. */
 static dt_result_t compare_versions(const struct dt_identity *self,
                                     struct dt_cursor *body,
                                     struct dt_error *err)
@@ -197,8 +197,7 @@ static dt_result_t compare_versions(const struct dt_identity *self,
     uint32_t version = (uint32_t)dt_cursor_uint(body, 4);
     size_t len;
     if (body->failed || memcmp(magic, MAGIC, MAGIC_LEN) != 0)
-        return dt_error_set(err, DT_ERR_CORRUPT,
-                            "it does not speak as a daemon of slurm-dt");
+        return dt_error_set(err, DT_ERR_CORRUPT, "it is no daemon of slurm-dt");
     if (version != DT_WIRE_VERSION)
         return dt_error_set(err, DT_ERR_VERSION,
                             "one daemon speaks version %u of slurm-dt's "
@@ -206,7 +205,7 @@ static dt_result_t compare_versions(const struct dt_identity *self,
                             "slurm-dt on all nodes",
                             (unsigned)DT_WIRE_VERSION, version);
     if (!dt_cursor_blob(body, &pmix, &len) || len > PMIX_LEN)
-        return dt_error_set(err, DT_ERR_CORRUPT, "its HELLO is not one");
+        return dt_error_set(err, DT_ERR_CORRUPT, "its HELLO is malformed");
     if (len != strlen(self->pmix) || memcmp(pmix, self->pmix, len) != 0) {
         char theirs[PMIX_LEN + 1];
         printable(theirs, sizeof(theirs), pmix, len);
@@ -247,11 +246,11 @@ static dt_result_t take_hello(struct dt_handshake *handshake,
     uint32_t nodes = (uint32_t)dt_cursor_uint(body, 4);
     const void *nonce = dt_cursor_bytes(body, DT_HANDSHAKE_NONCE);
     if (body->failed || body->at != body->end)
-        return dt_error_set(err, DT_ERR_CORRUPT, "its HELLO is not one");
+        return dt_error_set(err, DT_ERR_CORRUPT, "its HELLO is malformed");
     if (job != self->job || step != self->step || to != self->node ||
         nodes != self->nodes || from >= nodes || from == to) {
         dt_error_set(err, DT_ERR_INVALID_ARG,
-                     "it looks for somebody else: it says that it is node %u "
+                     "it dialed another daemon: it claims to be node %u "
                      "of the %u of job %u step %u, and dials node %u",
                      from, nodes, job, step, to);
         return refuse(DT_ERR_INVALID_ARG, NOT_HERE, reply, err);
@@ -268,7 +267,7 @@ static dt_result_t take_challenge(struct dt_handshake *handshake,
 {
     const void *nonce = dt_cursor_bytes(body, DT_HANDSHAKE_NONCE);
     if (!nonce)
-        return dt_error_set(err, DT_ERR_CORRUPT, "its CHALLENGE is not one");
+        return dt_error_set(err, DT_ERR_CORRUPT, "its CHALLENGE is malformed");
     memcpy(handshake->acceptor_nonce, nonce, DT_HANDSHAKE_NONCE);
     dt_result_t rc = believe(handshake, body, err);
     if (rc != DT_SUCCESS)
@@ -303,7 +302,7 @@ dt_result_t dt_handshake_take(struct dt_handshake *handshake,
     *reply = NULL;
     if (dt_frame_kind(frame) != handshake->expects)
         return dt_error_set(err, DT_ERR_CORRUPT,
-                            "it does not greet as a daemon of slurm-dt");
+                            "its handshake is not that of slurm-dt");
     switch (handshake->expects) {
     case DT_WIRE_HELLO:
         return take_hello(handshake, &body, reply, err);
@@ -313,7 +312,8 @@ dt_result_t dt_handshake_take(struct dt_handshake *handshake,
         return take_proof(handshake, &body, reply, err);
     default:
         if (body.at != body.end)
-            return dt_error_set(err, DT_ERR_CORRUPT, "its WELCOME is not one");
+            return dt_error_set(err, DT_ERR_CORRUPT,
+                                "its WELCOME is malformed");
         handshake->done = true;
         return DT_SUCCESS;
     }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* handshake.h - the handshake of a link (drawn in link.h), without its I/O:
- * takes the frames that come and makes those that go. Asks munge, nobody else.
+/* handshake.h - the handshake of a link (drawn in link.h): takes the frames
+ * that come and makes those to send. Its only I/O is munge's.
  */
-#ifndef DT_MESH_GREET_H
-#define DT_MESH_GREET_H
+#ifndef DT_MESH_HANDSHAKE_H
+#define DT_MESH_HANDSHAKE_H
 
 #include "mesh/address.h"
 #include "mesh/wire.h"
 
-/* Who a daemon is. Both ends of a link have the same but for node. */
+/* A daemon. Both ends of a link have the same but for node. */
 struct dt_identity {
     uint32_t job, step;
     uint32_t node;     /* or DT_NODE_RENDEZVOUS */
@@ -18,7 +18,7 @@ struct dt_identity {
     const char *munge; /* munged's socket, NULL: the default */
     int64_t heartbeat; /* ms without a byte after which a link is broken */
 };
-#define DT_NODE_RENDEZVOUS UINT32_MAX       /* the meeting point, meet.h */
+#define DT_NODE_RENDEZVOUS UINT32_MAX       /* the rendezvous */
 #define DT_NODE_ANY        (UINT32_MAX - 1) /* not known yet */
 
 #define DT_HANDSHAKE_NONCE 16
@@ -29,11 +29,11 @@ struct dt_identity {
 struct dt_handshake {
     struct dt_identity self;
     bool dialer, done;
-    uint32_t peer;             /* believed once done */
+    uint32_t peer;             /* proved once done */
     enum dt_wire_kind expects; /* the only kind that may come now */
     /* The acceptor's address and port as this end of the connection has them,
-     * before the first frame is taken; "" where there are none. They are part
-     * of what is proved: nobody in between can pass the proofs on. */
+     * before the first frame is taken; "" where there are none. The credentials
+     * contain them, so that a process in between cannot forward these. */
     char acceptor[DT_ADDRESS_TEXT + 8];
     unsigned char dialer_nonce[DT_HANDSHAKE_NONCE];
     unsigned char acceptor_nonce[DT_HANDSHAKE_NONCE];
@@ -46,9 +46,9 @@ dt_result_t dt_handshake_begin(struct dt_handshake *handshake,
                                struct dt_frame **hello, struct dt_error *err);
 
 /* A frame has come, not REFUSE. *reply is what to send, or NULL, whatever the
- * result: with an error, which ends the link, it is a REFUSE that tells a
- * stranger no more than he may know. VERSION, INVALID_ARG (not who he should
- * be), CORRUPT (no handshake), SYSTEM (munge), NO_MEMORY. */
+ * result: with an error, which ends the link, it is a REFUSE with no more
+ * than an unauthenticated peer may know. VERSION, INVALID_ARG (not the peer
+ * that it should be), CORRUPT (no handshake), SYSTEM (munge), NO_MEMORY. */
 dt_result_t dt_handshake_take(struct dt_handshake *handshake,
                               const struct dt_frame *frame,
                               struct dt_frame **reply, struct dt_error *err);
@@ -56,7 +56,7 @@ dt_result_t dt_handshake_take(struct dt_handshake *handshake,
 /* REFUSE, whose body every version has the same: u8, 1 if it is for the version
  * and 0 else; and the text. NULL without memory. */
 struct dt_frame *dt_handshake_refusal(bool version, const char *why);
-/* What such a frame says, made fit to print: VERSION or INVALID_ARG. */
+/* The text of such a frame, made printable: VERSION or INVALID_ARG. */
 dt_result_t dt_handshake_refused(const struct dt_frame *refusal,
                                  struct dt_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* key.c - the keys of collectives, and the tree that each stands for. */
+/* key.c - the keys of collectives, and the tree of each. */
 #include "mesh/key.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 /* The parts of a key's bytes. */
 struct parts {
-    uint64_t lives;
+    uint64_t incarnations;
     struct dt_cursor ranges;
     size_t n;
 };
@@ -50,7 +50,7 @@ static size_t run_end(const struct dt_collective *what, size_t i)
 dt_result_t dt_key_bytes(struct dt_mesh *mesh, const struct dt_collective *what,
                          struct dt_frame **frame)
 {
-    uint64_t lives = 0;
+    uint64_t incarnations = 0;
     uint32_t runs = 0;
     if (!valid(mesh, what))
         return DT_ERR_INVALID_ARG;
@@ -58,13 +58,13 @@ dt_result_t dt_key_bytes(struct dt_mesh *mesh, const struct dt_collective *what,
         const struct dt_mesh_rank *r = &mesh->members.rank[what->ranks[i]];
         if (r->ended)
             return DT_ERR_PROC_FAILED;
-        lives += r->incarnation;
+        incarnations += r->incarnation;
     }
     for (size_t i = 0; i < what->nranks; i = run_end(what, i))
         runs++;
     struct dt_frame *f = dt_frame_begin(DT_WIRE_COLLECT);
     dt_frame_uint(f, 4, what->what);
-    dt_frame_uint(f, 8, lives);
+    dt_frame_uint(f, 8, incarnations);
     dt_frame_blob(f, what->name, strlen(what->name));
     dt_frame_uint(f, 4, runs);
     for (size_t i = 0, end; i < what->nranks; i = end) {
@@ -87,7 +87,7 @@ static struct parts split(const void *bytes, size_t len)
     size_t name_len;
     parts.ranges = dt_cursor(bytes, len);
     dt_cursor_uint(&parts.ranges, 4);
-    parts.lives = dt_cursor_uint(&parts.ranges, 8);
+    parts.incarnations = dt_cursor_uint(&parts.ranges, 8);
     dt_cursor_blob(&parts.ranges, &name, &name_len);
     parts.n = dt_cursor_uint(&parts.ranges, 4);
     return parts;
@@ -109,7 +109,7 @@ static bool well_formed(const struct dt_mesh *mesh, const struct parts *parts)
     return true;
 }
 
-/* Mark the nodes of its ranks, and see how these are. */
+/* Mark the nodes of its ranks, and sum up their state. */
 static void survey(struct dt_mesh *mesh, const struct parts *parts,
                    struct dt_key *key)
 {
@@ -182,7 +182,7 @@ static dt_result_t new_key(struct dt_mesh *mesh, const void *bytes, size_t len,
     struct parts parts = split(bytes, len);
     if (!well_formed(mesh, &parts))
         return dt_error_set(err, DT_ERR_CORRUPT,
-                            "a collective's key of %zu bytes makes no sense",
+                            "a collective's key of %zu bytes is malformed",
                             len);
     struct dt_key *k = NULL;
     if (mesh->keys.count < DT_MESH_PENDING)
@@ -191,7 +191,7 @@ static dt_result_t new_key(struct dt_mesh *mesh, const void *bytes, size_t len,
         return dt_error_set(err, DT_ERR_NO_MEMORY,
                             "no room for one more collective, there are %zu",
                             mesh->keys.count);
-    k->lives = parts.lives;
+    k->incarnations = parts.incarnations;
     k->len = len;
     memcpy(k->bytes, bytes, len);
     survey(mesh, &parts, k);
@@ -256,7 +256,8 @@ bool dt_key_has(const struct dt_key *key, size_t rank)
 
 bool dt_key_stale(const struct dt_key *key)
 {
-    return key->lives < key->now || (key->lives == key->now && key->ended > 0);
+    return key->incarnations < key->now ||
+           (key->incarnations == key->now && key->ended > 0);
 }
 
 void dt_key_free(struct dt_mesh *mesh, struct dt_key *key)

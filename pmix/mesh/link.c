@@ -17,15 +17,15 @@
 #include "mesh/handshake.h"
 
 #define CHUNK  65536 /* bytes of one read */
-#define CHUNKS 16    /* reads of one turn at most: others wait, too */
+#define CHUNKS 16    /* reads of one call at most: other links wait */
 
-/* What may wait to be written: who sends, but does not read, is as good as
- * gone. */
+/* What may wait to be written: a peer that sends but does not read counts as
+ * lost. */
 #define MOST_WAITING (4 * DT_WIRE_MAX)
 
-/* Between two turns no more time than this counts as time that the other end
- * let pass: beyond it, we stood still ourselves. */
-#define HANDSHAKE_STRIDE_MS 1000
+/* Between two calls no more time than this counts against the other end: the
+ * rest is time in which this process was stopped. */
+#define HANDSHAKE_INTERVAL_MS 1000
 
 /* Frames, first in, first out. */
 struct frames {
@@ -39,10 +39,10 @@ struct dt_link {
     enum dt_link_state state;
     struct dt_handshake handshake;
     struct dt_inlet inlet;
-    struct frames greets, out, in; /* greets go before out */
-    size_t written; /* bytes of the first frame to go that have gone */
-    bool bye;       /* it has said so */
-    int64_t turned; /* the last time we know */
+    struct frames handshakes, out, in; /* the handshake's go before out */
+    size_t written;                    /* bytes written of the first frame */
+    bool bye;                          /* BYE has come */
+    int64_t now;                       /* at the last call of progress */
     int64_t waited; /* ms without a byte; while handshake, ms at all */
     int64_t sent;   /* when something was last written */
     dt_result_t result;
@@ -105,7 +105,7 @@ end(struct dt_link *link, dt_result_t result, const char *fmt, ...)
     va_end(ap);
 }
 
-/* The connection has ended by itself. */
+/* The connection has ended. */
 static void cut(struct dt_link *link, int errnum)
 {
     const struct dt_handshake *handshake = &link->handshake;
@@ -116,21 +116,22 @@ static void cut(struct dt_link *link, int errnum)
             errnum ? ": " : "", errnum ? strerror(errnum) : "");
     else if (handshake->expects == DT_WIRE_CHALLENGE &&
              (errnum == 0 || errnum == ECONNRESET || errnum == EPIPE))
-        end(link, DT_IN_PROGRESS, "it hung up without a word");
+        end(link, DT_IN_PROGRESS, "it closed the connection without a message");
     else if (handshake->dialer && errnum)
         end(link, DT_ERR_PROC_FAILED, "cannot connect to it: %s",
             strerror(errnum));
     else
         end(link, DT_ERR_PROC_FAILED,
-            "it hung up before it had proved who it is");
+            "it closed the connection before the handshake was "
+            "complete");
 }
 
 /* ---- writing ---- */
 
 static struct frames *to_write(struct dt_link *link)
 {
-    if (link->greets.count > 0)
-        return &link->greets;
+    if (link->handshakes.count > 0)
+        return &link->handshakes;
     return link->state == DT_LINK_HANDSHAKE ? NULL : &link->out;
 }
 
@@ -140,7 +141,7 @@ static int flush(struct dt_link *link)
     struct frames *queue;
     while ((queue = to_write(link)) && queue->count > 0) {
         struct dt_frame *frame = queue->at[queue->first];
-        bool more = link->greets.count + link->out.count > 1 &&
+        bool more = link->handshakes.count + link->out.count > 1 &&
                     link->state != DT_LINK_HANDSHAKE;
         ssize_t n = send(link->fd, frame->bytes + link->written,
                          frame->len - link->written,
@@ -149,7 +150,7 @@ static int flush(struct dt_link *link)
             continue;
         if (n < 0)
             return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : errno;
-        link->sent = link->turned;
+        link->sent = link->now;
         link->written += (size_t)n;
         if (link->written < frame->len)
             continue;
@@ -159,7 +160,7 @@ static int flush(struct dt_link *link)
     return 0;
 }
 
-/* Takes the reference. */
+/* The reference is transferred. */
 static void queue_frame(struct dt_link *link, struct frames *queue,
                         struct dt_frame *frame)
 {
@@ -174,7 +175,7 @@ void dt_link_send(struct dt_link *link, struct dt_frame *frame)
     if (link->state == DT_LINK_BROKEN)
         return;
     queue_frame(link, &link->out, dt_frame_ref(frame));
-    /* If the connection has ended, what came before that is read in turn. */
+    /* If the connection has ended, progress reads what came before. */
     if (link->state == DT_LINK_OPEN)
         flush(link);
     if (link->out.bytes > MOST_WAITING)
@@ -185,10 +186,10 @@ void dt_link_send(struct dt_link *link, struct dt_frame *frame)
 
 bool dt_link_flushed(const struct dt_link *link)
 {
-    return link->greets.count == 0 && link->out.count == 0;
+    return link->handshakes.count == 0 && link->out.count == 0;
 }
 
-/* The last frame and the end. Takes the reference, may be NULL. */
+/* Send the last frame and end. The reference is transferred; it may be NULL. */
 static void refuse(struct dt_link *link, struct dt_frame *refusal,
                    dt_result_t result, const char *why)
 {
@@ -197,9 +198,9 @@ static void refuse(struct dt_link *link, struct dt_frame *refusal,
         return;
     }
     if (refusal) {
-        queue_frame(link,
-                    link->state == DT_LINK_OPEN ? &link->out : &link->greets,
-                    refusal);
+        queue_frame(
+            link, link->state == DT_LINK_OPEN ? &link->out : &link->handshakes,
+            refusal);
         flush(link);
     }
     end(link, result, "%s", why);
@@ -210,17 +211,17 @@ void dt_link_refuse(struct dt_link *link, const char *why)
     refuse(link, dt_handshake_refusal(false, why), DT_ERR_INVALID_ARG, why);
 }
 
-static void beat(struct dt_link *link)
+static void send_heartbeat(struct dt_link *link)
 {
     struct dt_frame *frame = dt_frame_begin(DT_WIRE_BEAT);
     if (dt_frame_end(&frame, NULL) == DT_SUCCESS)
         queue_frame(link, &link->out, frame);
-    link->sent = link->turned;
+    link->sent = link->now;
 }
 
 /* ---- reading ---- */
 
-/* Where the acceptor is, as this end sees it. */
+/* The acceptor's address, as this end has it. */
 static void find_acceptor(struct dt_link *link)
 {
     struct dt_handshake *handshake = &link->handshake;
@@ -240,7 +241,7 @@ static void find_acceptor(struct dt_link *link)
              port);
 }
 
-static void greet(struct dt_link *link, const struct dt_frame *frame)
+static void handshake_take(struct dt_link *link, const struct dt_frame *frame)
 {
     struct dt_frame *reply;
     struct dt_error err = {""};
@@ -251,15 +252,15 @@ static void greet(struct dt_link *link, const struct dt_frame *frame)
         return;
     }
     if (reply)
-        queue_frame(link, &link->greets, reply);
+        queue_frame(link, &link->handshakes, reply);
     if (link->handshake.done && link->state == DT_LINK_HANDSHAKE) {
         link->state = DT_LINK_OPEN;
         link->waited = 0;
-        link->sent = link->turned;
+        link->sent = link->now;
     }
 }
 
-/* Takes the reference. */
+/* The reference is transferred. */
 static void take(struct dt_link *link, struct dt_frame *frame)
 {
     enum dt_wire_kind kind = dt_frame_kind(frame);
@@ -268,9 +269,9 @@ static void take(struct dt_link *link, struct dt_frame *frame)
         dt_result_t rc = dt_handshake_refused(frame, &err);
         end(link, rc, "%s", err.text);
     } else if (link->state == DT_LINK_HANDSHAKE) {
-        greet(link, frame);
+        handshake_take(link, frame);
     } else if (kind < DT_WIRE_REFUSE) {
-        end(link, DT_ERR_CORRUPT, "it greeted twice");
+        end(link, DT_ERR_CORRUPT, "it began a second handshake");
     } else if (kind != DT_WIRE_BEAT) {
         link->bye = link->bye || kind == DT_WIRE_BYE;
         if (push(&link->in, frame))
@@ -291,7 +292,7 @@ static void cut_into_frames(struct dt_link *link, const unsigned char *data,
         dt_result_t rc =
             dt_inlet_take(&link->inlet, data, len, max, &used, &frame, &err);
         if (rc != DT_SUCCESS) {
-            end(link, rc, "what it sends makes no sense: %s", err.text);
+            end(link, rc, "it sent a malformed message: %s", err.text);
             return;
         }
         data += used;
@@ -335,29 +336,29 @@ static int64_t limit_of(const struct dt_link *link)
                                        : DT_LINK_HANDSHAKE_MS;
 }
 
-/* A third of the limit between two beats: two may be late. */
-static int64_t stride_of(const struct dt_link *link)
+/* Heartbeats come three times per limit: two may be late. */
+static int64_t interval_of(const struct dt_link *link)
 {
     if (link->state == DT_LINK_HANDSHAKE)
-        return HANDSHAKE_STRIDE_MS;
+        return HANDSHAKE_INTERVAL_MS;
     int64_t third = link->handshake.self.heartbeat / 3;
     return third > 0 ? third : 1;
 }
 
 static void count_time(struct dt_link *link, int64_t now)
 {
-    int64_t gap = now - link->turned, stride = stride_of(link);
-    link->waited += gap < 0 ? 0 : gap < stride ? gap : stride;
-    link->turned = now;
+    int64_t gap = now - link->now, interval = interval_of(link);
+    link->waited += gap < 0 ? 0 : gap < interval ? gap : interval;
+    link->now = now;
 }
 
 static int64_t due(const struct dt_link *link)
 {
-    int64_t stride = stride_of(link), left = limit_of(link) - link->waited;
-    int64_t at = link->turned + (left < stride ? left : stride);
+    int64_t interval = interval_of(link), left = limit_of(link) - link->waited;
+    int64_t at = link->now + (left < interval ? left : interval);
     if (link->state == DT_LINK_OPEN && dt_link_flushed(link) &&
-        link->sent + stride < at)
-        at = link->sent + stride;
+        link->sent + interval < at)
+        at = link->sent + interval;
     return at;
 }
 
@@ -368,21 +369,22 @@ int64_t dt_link_progress(struct dt_link *link, int64_t now)
     count_time(link, now);
     receive(link);
     if (link->state == DT_LINK_OPEN && dt_link_flushed(link) &&
-        now - link->sent >= stride_of(link))
-        beat(link);
+        now - link->sent >= interval_of(link))
+        send_heartbeat(link);
     int errnum = link->state == DT_LINK_BROKEN ? 0 : flush(link);
     if (errnum) {
-        while (receive(link)) /* its last words */
+        while (receive(link)) /* what it sent before the end */
             ;
         cut(link, errnum);
     }
     if (link->state != DT_LINK_BROKEN && link->waited >= limit_of(link)) {
         if (link->state == DT_LINK_OPEN)
-            end(link, DT_ERR_TIMED_OUT, "nothing was heard of it for %lld s",
+            end(link, DT_ERR_TIMED_OUT,
+                "nothing was received from it for %lld s",
                 (long long)(limit_of(link) / 1000));
         else
             end(link, DT_ERR_TIMED_OUT,
-                "it did not prove who it is within %d s",
+                "its handshake was not complete within %d s",
                 DT_LINK_HANDSHAKE_MS / 1000);
     }
     return link->state == DT_LINK_BROKEN ? INT64_MAX : due(link);
@@ -398,14 +400,14 @@ static dt_result_t begin(struct dt_link *link, int fd,
     int on = 1;
     link->fd = fd;
     link->state = DT_LINK_HANDSHAKE;
-    link->turned = link->sent = now;
+    link->now = link->sent = now;
     link->waited = 0;
-    /* a help only, and no socket but TCP's has it */
+    /* it only helps, and only TCP sockets have it */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     dt_result_t rc =
         dt_handshake_begin(&link->handshake, self, to, &hello, err);
     if (rc == DT_SUCCESS && hello)
-        queue_frame(link, &link->greets, hello);
+        queue_frame(link, &link->handshakes, hello);
     return rc;
 }
 
@@ -427,9 +429,9 @@ dt_result_t dt_link_open(struct dt_link **link, int fd,
     return DT_SUCCESS;
 }
 
-/* Data that was never read would make the kernel take back what it still has
- * to bring to the other end: a REFUSE, or a BYE. */
-static void hang_up(int fd)
+/* With unread data the kernel would reset the connection and drop what it has
+ * not sent yet: a REFUSE, or a BYE. */
+static void close_socket(int fd)
 {
     unsigned char chunk[4096];
     shutdown(fd, SHUT_WR);
@@ -444,13 +446,13 @@ dt_result_t dt_link_retry(struct dt_link *link, int fd, int64_t now,
 {
     const struct dt_identity self = link->handshake.self;
     close(link->fd);
-    clear(&link->greets);
+    clear(&link->handshakes);
     dt_inlet_free(&link->inlet);
     link->inlet = (struct dt_inlet){0};
     link->written = 0;
     dt_result_t rc = begin(link, fd, &self, link->handshake.peer, now, err);
     if (rc != DT_SUCCESS)
-        end(link, rc, "cannot dial it again");
+        end(link, rc, "cannot dial it once more");
     return rc;
 }
 
@@ -458,8 +460,8 @@ void dt_link_close(struct dt_link *link)
 {
     if (!link)
         return;
-    hang_up(link->fd);
-    clear(&link->greets);
+    close_socket(link->fd);
+    clear(&link->handshakes);
     clear(&link->out);
     clear(&link->in);
     dt_inlet_free(&link->inlet);
@@ -473,7 +475,7 @@ int dt_link_fd(const struct dt_link *link)
 
 short dt_link_events(const struct dt_link *link)
 {
-    bool more = link->greets.count > 0 ||
+    bool more = link->handshakes.count > 0 ||
                 (link->state == DT_LINK_OPEN && link->out.count > 0);
     if (link->state == DT_LINK_BROKEN)
         return 0;

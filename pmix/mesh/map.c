@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* map.c - who runs where: entries and maps as bytes, and the check that each
- * node and each rank is there once. */
+/* map.c - the nodes and ranks of a step: entries and maps as bytes, and the
+ * check that each node and each rank is there once. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,10 +139,10 @@ static dt_result_t check_nodes(const struct dt_map_entry *entries, size_t nodes,
     for (size_t i = 0; i < nodes; i++) {
         uint32_t node = entries[i].node;
         if (node >= nodes)
-            return dt_error_set(err, DT_ERR_MISMATCH,
-                                "%s says that it is node %u, expected less "
-                                "than %zu",
-                                entries[i].name, node, nodes);
+            return dt_error_set(
+                err, DT_ERR_MISMATCH,
+                "%s claims to be node %u, expected less than %zu",
+                entries[i].name, node, nodes);
         if (owner[node])
             return dt_error_set(err, DT_ERR_MISMATCH,
                                 "node %u is claimed by %s and %s", node,
@@ -279,7 +279,7 @@ dt_result_t dt_map_pack(const struct dt_map *map, struct dt_frame **frame,
 }
 
 /* Read nodes entries, *got of which are there also on failure. Together they
- * have no more than ranks: a few bytes can claim many, again and again. */
+ * have no more than ranks: a few bytes of each entry can claim many. */
 static dt_result_t unpack_entries(struct dt_cursor *body, size_t nodes,
                                   size_t ranks, struct dt_map_entry *entries,
                                   size_t *got, struct dt_error *err)

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* map.h - who runs where: the nodes of a step, how to reach their daemons, and
- * the ranks on each. The same on all nodes. Pure. */
+/* map.h - the nodes of a step, the addresses of their daemons, and the ranks on
+ * each. The same on all nodes. Pure. */
 #ifndef DT_MESH_MAP_H
 #define DT_MESH_MAP_H
 
 #include "mesh/wire.h"
 
-/* What a node says of itself. */
+/* One node. */
 struct dt_map_entry {
     uint32_t node;
-    char name[256]; /* as Slurm calls it, with its NUL */
+    char name[256]; /* Slurm's name of it, with its NUL */
     uint8_t ip[16]; /* of the daemon's listener; IPv4 as ::ffff:a.b.c.d */
     uint16_t port;
     uint32_t *ranks; /* rising; from malloc */
     size_t nranks;
 };
 
-/* No map has more. */
+/* Limits of a map. */
 #define DT_MAP_MAX_NODES (1 << 17)
 #define DT_MAP_MAX_RANKS (1 << 24)
 
@@ -52,7 +52,7 @@ dt_result_t dt_map_pack(const struct dt_map *map, struct dt_frame **frame,
 dt_result_t dt_map_unpack(const struct dt_frame *frame, struct dt_map **map,
                           struct dt_error *err);
 
-/* The tree that collectives and news go along: each node but the first has a
+/* The tree of collectives and events: each node but the first has a
  * parent of lower number, at most DT_MESH_WIDTH children. */
 #define DT_MESH_WIDTH 8
 static inline size_t dt_tree_parent(size_t i)

@@ -1,70 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* mesh.c - a node's mesh from its creation to its end: what comes in, and what
- * is told to the host. */
+/* mesh.c - a node's mesh: its members, and what it receives. */
 #include <stdlib.h>
 
 #include "mesh/mesh_state.h"
 
-void dt_mesh_enter(struct dt_mesh *mesh)
-{
-    mesh->busy++;
-}
-
-static void tell_first(struct dt_mesh *mesh)
-{
-    struct dt_ending *ending = mesh->ended;
-    mesh->ended = ending->next;
-    if (!mesh->ended)
-        mesh->ended_end = &mesh->ended;
-    ending->tell(ending);
-}
-
-void dt_mesh_leave(struct dt_mesh *mesh)
-{
-    while (mesh->busy == 1 && (mesh->ended || (mesh->starved && !mesh->out)))
-        if (mesh->ended)
-            tell_first(mesh);
-        else
-            dt_mesh_declare_lost(mesh,
-                                 "no memory for what other nodes wait for");
-    mesh->busy--;
-}
-
-void dt_mesh_no_memory(struct dt_mesh *mesh)
-{
-    mesh->starved = true;
-}
-
-void dt_mesh_end_later(struct dt_mesh *mesh, struct dt_ending *ending)
-{
-    ending->next = NULL;
-    *mesh->ended_end = ending;
-    mesh->ended_end = &ending->next;
-}
-
-void dt_limit_begin(struct dt_mesh *mesh, struct dt_limit *limit, int64_t ms)
-{
-    *limit = (struct dt_limit){.ms = ms};
-    if (ms > 0)
-        mesh->due = INT64_MIN;
-}
-
-bool dt_limit_over(struct dt_mesh *mesh, struct dt_limit *limit)
-{
-    if (limit->ms <= 0)
-        return false;
-    if (limit->end == 0)
-        limit->end = limit->ms < INT64_MAX - mesh->now ? mesh->now + limit->ms
-                                                       : INT64_MAX;
-    if (limit->end <= mesh->now)
-        return true;
-    if (limit->end < mesh->due)
-        mesh->due = limit->end;
-    return false;
-}
-
-/* Everything in flight fails; the host is told by and by. */
+/* Everything in flight fails. */
 static void stop(struct dt_mesh *mesh)
 {
     mesh->out = true;
@@ -80,18 +21,10 @@ void dt_mesh_declare_lost(struct dt_mesh *mesh, const char *why)
     mesh->host.declared_lost(mesh->host.arg, why);
 }
 
-void dt_mesh_send(struct dt_mesh *mesh, size_t node, struct dt_frame *frame)
-{
-    if (!mesh->out && !mesh->members.unreachable[node])
-        mesh->host.send(mesh->host.arg, node, frame);
-}
+/* ---- which nodes and ranks live, and the neighbours in the tree ---- */
 
-/* ---- members: which nodes and ranks live, and the neighbours in the tree ----
- */
-
-/* Whom a node should have joined: the nearest living ancestor; where there is
- * none, the root. Since it always has a lower number, neighbours never form a
- * circle. */
+/* The parent of a node: the nearest living ancestor; where there is none, the
+ * root. Its number is always lower, so neighbours never form a circle. */
 static size_t parent_of(const struct dt_members *m, size_t node)
 {
     for (size_t i = node; i > 0;) {
@@ -102,7 +35,7 @@ static size_t parent_of(const struct dt_members *m, size_t node)
     return m->root == node ? DT_NO_NODE : m->root;
 }
 
-dt_result_t dt_members_open(struct dt_mesh *mesh)
+static dt_result_t open_members(struct dt_mesh *mesh)
 {
     struct dt_members *m = &mesh->members;
     m->node = calloc(mesh->map->nodes, sizeof(m->node[0]));
@@ -116,7 +49,7 @@ dt_result_t dt_members_open(struct dt_mesh *mesh)
                : DT_ERR_NO_MEMORY;
 }
 
-void dt_members_close(struct dt_mesh *mesh)
+static void close_members(struct dt_mesh *mesh)
 {
     free(mesh->members.node);
     free(mesh->members.unreachable);
@@ -125,7 +58,7 @@ void dt_members_close(struct dt_mesh *mesh)
     free(mesh->members.child);
 }
 
-dt_result_t dt_members_join(struct dt_mesh *mesh, struct dt_error *err)
+static dt_result_t join_parent(struct dt_mesh *mesh, struct dt_error *err)
 {
     size_t parent = parent_of(&mesh->members, mesh->self);
     if (parent != DT_NO_NODE) {
@@ -148,14 +81,14 @@ static size_t child_index(const struct dt_members *m, size_t node)
     return i;
 }
 
-bool dt_members_near(const struct dt_mesh *mesh, size_t node)
+bool dt_mesh_is_neighbour(const struct dt_mesh *mesh, size_t node)
 {
     const struct dt_members *m = &mesh->members;
     return node == m->parent || child_index(m, node) < m->nchild;
 }
 
-dt_result_t dt_members_joined(struct dt_mesh *mesh, size_t from,
-                              struct dt_cursor *body, struct dt_error *err)
+static dt_result_t add_child(struct dt_mesh *mesh, size_t from,
+                             struct dt_cursor *body, struct dt_error *err)
 {
     struct dt_members *m = &mesh->members;
     if (body->at != body->end)
@@ -193,14 +126,14 @@ static void not_living(struct dt_mesh *mesh, size_t node,
 
 static void find_new_parent(struct dt_mesh *mesh)
 {
-    if (dt_members_join(mesh, NULL) != DT_SUCCESS)
+    if (join_parent(mesh, NULL) != DT_SUCCESS)
         dt_mesh_no_memory(mesh);
     else if (mesh->members.parent != DT_NO_NODE)
         dt_notification_replay(mesh, mesh->members.parent);
 }
 
-void dt_members_gone(struct dt_mesh *mesh, size_t node,
-                     enum dt_node_state state, const char *why)
+void dt_mesh_apply_gone(struct dt_mesh *mesh, size_t node,
+                        enum dt_node_state state, const char *why)
 {
     struct dt_members *m = &mesh->members;
     const struct dt_map_entry *entry = &mesh->map->entry[node];
@@ -218,14 +151,14 @@ void dt_members_gone(struct dt_mesh *mesh, size_t node,
     m->look = mesh->now;
     for (i = 0; i < entry->nranks; i++) {
         ended.incarnation = m->rank[entry->ranks[i]].incarnation;
-        dt_members_rank_ended(mesh, entry->ranks[i], &ended);
+        dt_mesh_apply_ended(mesh, entry->ranks[i], &ended);
     }
     if (state == DT_NODE_LOST && !mesh->out)
         mesh->host.node_lost(mesh->host.arg, node, why);
 }
 
-void dt_members_rank_ended(struct dt_mesh *mesh, size_t rank,
-                           const struct dt_mesh_rank *state)
+void dt_mesh_apply_ended(struct dt_mesh *mesh, size_t rank,
+                         const struct dt_mesh_rank *state)
 {
     struct dt_mesh_rank *r = &mesh->members.rank[rank];
     struct dt_mesh_rank before = *r;
@@ -239,8 +172,8 @@ void dt_members_rank_ended(struct dt_mesh *mesh, size_t rank,
     mesh->host.ended(mesh->host.arg, rank, &copy);
 }
 
-void dt_members_rank_joined(struct dt_mesh *mesh, size_t rank,
-                            uint32_t incarnation)
+void dt_mesh_apply_joined(struct dt_mesh *mesh, size_t rank,
+                          uint32_t incarnation)
 {
     struct dt_mesh_rank *r = &mesh->members.rank[rank];
     struct dt_mesh_rank before = *r;
@@ -250,12 +183,12 @@ void dt_members_rank_joined(struct dt_mesh *mesh, size_t rank,
     *r = (struct dt_mesh_rank){.incarnation = incarnation};
     dt_collect_rank(mesh, rank, &before);
     mesh->host.joined(mesh->host.arg, rank, incarnation);
-    /* the news of its node may have been faster than its own */
+    /* the event of its node may have come before its own */
     if (mesh->members.node[node] == DT_NODE_LOST ||
         mesh->members.node[node] == DT_NODE_LEFT)
-        dt_members_rank_ended(mesh, rank,
-                              &(struct dt_mesh_rank){.incarnation = incarnation,
-                                                     .how = DT_END_NODE});
+        dt_mesh_apply_ended(mesh, rank,
+                            &(struct dt_mesh_rank){.incarnation = incarnation,
+                                                   .how = DT_END_NODE});
 }
 
 void dt_mesh_node_lost(struct dt_mesh *mesh, size_t node, const char *why)
@@ -277,11 +210,12 @@ void dt_mesh_node_left(struct dt_mesh *mesh, size_t node)
         return;
     dt_mesh_enter(mesh);
     m->unreachable[node] = true;
-    /* Its neighbours have heard all that it had to say before it left; whoever
-     * else told of it could outrun its last news. One that had not found a new
-     * parent yet is told of by whom it should have joined. */
+    /* Its neighbours have all its events from before it left; a report by
+     * another node could overtake the last of them. If it had no new parent
+     * yet, the node that it should have joined reports it. */
     if (!mesh->out && m->node[node] == DT_NODE_LIVES) {
-        if (dt_members_near(mesh, node) || parent_of(m, node) == mesh->self)
+        if (dt_mesh_is_neighbour(mesh, node) ||
+            parent_of(m, node) == mesh->self)
             dt_notification_node(mesh, node, DT_NODE_LEFT, "");
         else
             not_living(mesh, node, DT_NODE_LEAVING);
@@ -289,7 +223,7 @@ void dt_mesh_node_left(struct dt_mesh *mesh, size_t node)
     dt_mesh_leave(mesh);
 }
 
-void dt_members_progress(struct dt_mesh *mesh)
+static void check_members(struct dt_mesh *mesh)
 {
     struct dt_members *m = &mesh->members;
     if (mesh->now < m->look)
@@ -299,7 +233,7 @@ void dt_members_progress(struct dt_mesh *mesh)
         if (m->node[i] == DT_NODE_LEAVING)
             dt_notification_node(mesh, i, DT_NODE_LEFT, "");
         else if (m->node[i] == DT_NODE_LIVES && parent_of(m, i) == mesh->self &&
-                 !dt_members_near(mesh, i))
+                 !dt_mesh_is_neighbour(mesh, i))
             dt_notification_probe(mesh, i);
 }
 
@@ -316,16 +250,20 @@ dt_result_t dt_mesh_create(struct dt_mesh **mesh, const struct dt_map *map,
     struct dt_mesh *m = calloc(1, sizeof(*m));
     if (!m)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for the mesh");
-    *m = (struct dt_mesh){
-        .map = map, .self = self, .host = *host, .now = now, .due = INT64_MAX};
+    *m = (struct dt_mesh){.map = map,
+                          .self = self,
+                          .host = *host,
+                          .now = now,
+                          .due = INT64_MAX,
+                          .declare_lost = dt_mesh_declare_lost};
     m->ended_end = &m->ended;
     m->marks = calloc(map->nodes / 64 + 1, sizeof(m->marks[0]));
     dt_result_t rc = DT_ERR_NO_MEMORY;
-    if (!m->marks || dt_members_open(m) != DT_SUCCESS ||
+    if (!m->marks || open_members(m) != DT_SUCCESS ||
         dt_notification_open(m) != DT_SUCCESS)
         rc = dt_error_set(err, rc, "no memory for the mesh");
     else
-        rc = dt_members_join(m, err);
+        rc = join_parent(m, err);
     if (rc != DT_SUCCESS)
         dt_mesh_destroy(m);
     else
@@ -343,7 +281,7 @@ void dt_mesh_destroy(struct dt_mesh *mesh)
     dt_table_free(&mesh->keys);
     dt_table_free(&mesh->asks);
     dt_notification_close(mesh);
-    dt_members_close(mesh);
+    close_members(mesh);
     free(mesh->marks);
     free(mesh);
 }
@@ -354,7 +292,7 @@ static dt_result_t dispatch(struct dt_mesh *mesh, size_t from,
     struct dt_cursor body = dt_frame_body(frame);
     switch (dt_frame_kind(frame)) {
     case DT_WIRE_JOIN:
-        return dt_members_joined(mesh, from, &body, err);
+        return add_child(mesh, from, &body, err);
     case DT_WIRE_NEWS:
         return dt_notification_receive(mesh, from, frame, err);
     case DT_WIRE_COLLECT:
@@ -397,11 +335,11 @@ int64_t dt_mesh_progress(struct dt_mesh *mesh, int64_t now)
     if (now > mesh->now)
         mesh->now = now;
     if (mesh->now >= mesh->due) {
-        mesh->due = INT64_MAX; /* those that stay say when they are due */
+        mesh->due = INT64_MAX; /* those that stay set it */
         dt_collect_expire(mesh);
         dt_ask_expire(mesh);
     }
-    dt_members_progress(mesh);
+    check_members(mesh);
     dt_mesh_leave(mesh);
     int64_t due =
         mesh->members.look < mesh->due ? mesh->members.look : mesh->due;

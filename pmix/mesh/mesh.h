@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* mesh.h - what the daemons of a step do together: collectives among nodes,
- * questions, and news that reach everybody. One struct dt_mesh per node. Pure:
- * it sends and tells by callbacks and is told the time, so that thousands of
- * them run in one process under test.
+ * requests, and events that all nodes are notified of. One struct dt_mesh per
+ * node. It does no I/O: it sends by a callback and is given the time, so that
+ * thousands of them run in one process under test.
  *
- * Nodes. The daemons form a tree (map.h) over which news are flooded. A node
- * whose connection broke or whose heart stopped is lost for ever, to all: its
- * children go to the nearest living ancestor, or where there is none to the
- * living node of lowest number, which is then the root, and send it what news
- * they have. A node that has ended as it should has left: the same, but its
- * ranks are not reported, as they have been.
+ * Nodes. The daemons form a tree (map.h) along which events are flooded. A node
+ * whose connection broke, or from which no heartbeat comes, is lost for ever,
+ * to all: its children go to the nearest living ancestor, or where there is
+ * none to the living node of lowest number, which is then the root, and send it
+ * the events that they have. A node that has ended normally has left: the same,
+ * but the end of its ranks has been reported before.
  *
- * Ranks. A rank is alive or has ended; it may come back under its number, in
- * its next incarnation. Every collective that names a rank that has ended
- * fails, on every node by itself, as soon as the news are there.
+ * Ranks. A rank is alive or has ended; a replacement has its number and the
+ * next incarnation. Every collective that names a rank that has ended fails, on
+ * every node by itself, when the event is there.
  *
- * Collectives. Named by kind, name and ranks, and counted: the nodes that have
- * such ranks combine their parts over a tree of just these nodes, so that
- * others can be lost without harm. A message says in which incarnation of its
- * ranks it was sent; older ones are dropped, newer ones wait.
+ * Collectives. Identified by kind, name and ranks, and counted: the nodes that
+ * have such ranks combine their parts along a tree of just these nodes, so that
+ * the loss of others does no harm. A message has the incarnations of its ranks;
+ * older ones are dropped, newer ones wait.
  *
  * Upcalls may come from any function here that is not const, except
  * dt_mesh_create; none is called after dt_mesh_destroy. An upcall may call any
@@ -41,13 +41,13 @@ struct dt_mesh;
 /* How a rank ended. */
 enum dt_mesh_end {
     DT_END_EXIT,    /* code: its exit code, or 128 + the signal */
-    DT_END_LOST,    /* it left the PMIx server without a word; code 0 */
-    DT_END_STOPPED, /* it stood still for too long; code 0 */
+    DT_END_LOST,    /* its connection to PMIx broke; code 0 */
+    DT_END_STOPPED, /* it was stopped for too long; code 0 */
     DT_END_NODE,    /* its node was lost; code 0 */
 };
 
 struct dt_mesh_rank {
-    uint32_t incarnation;  /* 0 for the first life */
+    uint32_t incarnation;  /* 0 for the first process */
     bool ended, finalized; /* finalized: it ended after PMIx_Finalize */
     enum dt_mesh_end how;
     int code;
@@ -56,17 +56,17 @@ struct dt_mesh_rank {
 struct dt_mesh_host {
     void *arg;
     /* Queue frame for node (keep it with dt_frame_ref). Must not call back.
-     * Trouble is told later, by dt_mesh_node_lost. */
+     * A failure is reported later, by dt_mesh_node_lost. */
     void (*send)(void *arg, size_t node, struct dt_frame *frame);
-    /* News, once on every node, also on the one that they come from. */
+    /* Events, once on every node, also on the one that they come from. */
     void (*ended)(void *arg, size_t rank, const struct dt_mesh_rank *state);
     void (*joined)(void *arg, size_t rank, uint32_t incarnation);
     void (*broadcast)(void *arg, size_t from_node, const void *data,
                       size_t len);
     void (*node_lost)(void *arg, size_t node, const char *why);
-    /* This node was declared lost by others: nothing works any more. */
+    /* Other nodes have declared this one lost: every operation fails. */
     void (*declared_lost)(void *arg, const char *why);
-    /* A question from a node, or this one: to be answered, now or later, by
+    /* A request of a node, maybe this one: to be answered, now or later, by
      * dt_mesh_answer with this ticket. data is valid until return. */
     void (*asked)(void *arg, size_t from_node, uint64_t ticket, uint32_t what,
                   const void *data, size_t len);
@@ -81,30 +81,31 @@ dt_result_t dt_mesh_create(struct dt_mesh **mesh, const struct dt_map *map,
  * NULL. */
 void dt_mesh_destroy(struct dt_mesh *mesh);
 
-/* ---- what is told to the mesh ---- */
+/* ---- what the host reports ---- */
 
 /* A frame from a node. CORRUPT: it breaks the rules, with the reason, or
  * NO_MEMORY: the caller drops the link, which loses the node. */
 dt_result_t dt_mesh_receive(struct dt_mesh *mesh, size_t from,
                             const struct dt_frame *frame, struct dt_error *err);
 void dt_mesh_node_lost(struct dt_mesh *mesh, size_t node, const char *why);
-/* It said BYE. */
+/* It has sent BYE. */
 void dt_mesh_node_left(struct dt_mesh *mesh, size_t node);
-/* Time goes on; operations whose time is over fail. Returns when to call it
- * again at the latest, INT64_MAX for never. Call it after all else here, before
- * sleeping: only then the limits of what was started begin to run. */
+/* Time goes on; operations whose time is over fail. Returns the latest time of
+ * the next call, INT64_MAX for never. Call it after all others here, before
+ * sleeping: only then the time limits of new operations begin to run. */
 int64_t dt_mesh_progress(struct dt_mesh *mesh, int64_t now);
 
-/* ---- news, of ranks of this node ---- */
+/* ---- events of this node ---- */
 
-/* A rank's life is over, the one of state's incarnation. Ignored if the mesh
- * knows it has ended, or knows no such life. */
+/* A rank of this node, in state's incarnation, has ended. Ignored if the mesh
+ * knows that already, or knows no such incarnation. */
 void dt_mesh_rank_ended(struct dt_mesh *mesh, size_t rank,
                         const struct dt_mesh_rank *state);
-/* A rank that had ended is back, in its next incarnation. */
+/* A replacement of a rank that has ended runs, in the next incarnation. */
 void dt_mesh_rank_joined(struct dt_mesh *mesh, size_t rank);
-/* Anything else. Reaches every node that lives, in the order sent. INVALID_ARG:
- * more than DT_MESH_BROADCAST_MAX; PROC_FAILED: cast out; NO_MEMORY. */
+/* Any data. Reaches every living node, in the order sent. INVALID_ARG: more
+ * than DT_MESH_BROADCAST_MAX; PROC_FAILED: this node was declared lost;
+ * NO_MEMORY. */
 dt_result_t dt_mesh_broadcast(struct dt_mesh *mesh, const void *data,
                               size_t len, struct dt_error *err);
 
@@ -113,7 +114,7 @@ dt_result_t dt_mesh_broadcast(struct dt_mesh *mesh, const void *data,
 struct dt_collective {
     uint32_t what;         /* the caller's kind */
     const char *name;      /* "" if it has none */
-    const uint32_t *ranks; /* rising, at least one of this node */
+    const uint32_t *ranks; /* in rising order, at least one of this node */
     size_t nranks;
 };
 
@@ -128,7 +129,7 @@ void dt_mesh_collect(struct dt_mesh *mesh, const struct dt_collective *what,
                                   size_t len),
                      void *arg);
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 /* Ask a node, which may be this one. Exactly once done is called, maybe before
  * return: SUCCESS and what the node answered; PROC_FAILED: the node is lost;
@@ -145,7 +146,7 @@ void dt_mesh_answer(struct dt_mesh *mesh, uint64_t ticket, int32_t status,
 
 /* ---- what the mesh knows ---- */
 
-/* Where the step's common things are kept: the living node of lowest number. */
+/* The living node of lowest number, which keeps what is shared by the step. */
 size_t dt_mesh_root(const struct dt_mesh *mesh);
 bool dt_mesh_node_lives(const struct dt_mesh *mesh, size_t node);
 const struct dt_mesh_rank *dt_mesh_rank(const struct dt_mesh *mesh,

@@ -2,11 +2,11 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* net.c - the links of one daemon.
  *
- * We send to a node over one link only, so that it gets our frames in order:
- * the first it has made, or ours, whichever is there when we first send. It may
- * be sending over another: if two nodes dial each other at once, each goes on
- * with its own. A node has left when it has said BYE on all, and is lost when
- * one ends without. */
+ * This node sends to another over one link only, so that its frames stay in
+ * order: the first accepted one, or one that it dials, whichever exists at the
+ * first send. The other may send over another link: if two nodes dial each
+ * other at the same time, each goes on with its own. A node has left when BYE
+ * has come on all links, and is lost when one ends without. */
 #include "mesh/net.h"
 
 #include <errno.h>
@@ -21,29 +21,30 @@
 #include "mesh/clock.h"
 #include "mesh/address.h"
 
-#define EVENTS 64 /* of one turn: the rest keep the descriptor readable */
+#define EVENTS 64 /* of one call: the rest keep the descriptor readable */
 
-#define DEAF_MS 100 /* until we try to accept again */
-#define ACCEPTS 256 /* of one turn */
+#define DEAF_MS 100 /* before the next attempt to accept */
+#define ACCEPTS 256 /* of one call */
 
-/* Lines about strangers: so many in so long. */
+/* Log lines about refused connections: so many in so long. */
 #define LINES    4
 #define LINES_MS 60000
 
-/* A busy daemon hangs up on us: dial again, for longer than it takes until
- * silent strangers have been thrown out. */
+/* A busy daemon closes new connections: redial, for longer than it takes until
+ * it has closed those whose handshake does not end. */
 #define TRIES        40
 #define TRY_MS       50  /* before the second try; more each time */
 #define TRY_LIMIT_MS 500 /* before any */
 
-#define STRANGER UINT32_MAX
+#define UNKNOWN_NODE UINT32_MAX
 
 struct conn {
     struct conn *next, **link_to_us;
     struct dt_link *link;
-    uint32_t node;   /* STRANGER until proved, of those we accept */
-    int tries;       /* how often dialed; 0 if accepted */
-    bool bye, waits; /* waits: until due, to be dialed again */
+    uint32_t
+        node;  /* UNKNOWN_NODE until the handshake of an accepted one ends */
+    int tries; /* how often dialed; 0 if accepted */
+    bool bye, waits; /* bye: BYE has come; waits: until due, for a redial */
     uint32_t events; /* that epoll watches */
     int64_t due;
     uint8_t ip[16]; /* of the other end */
@@ -52,7 +53,7 @@ struct conn {
 /* Another node. */
 struct peer {
     struct conn *out; /* what we send over */
-    bool bye;         /* it has said so, on one link at least */
+    bool bye;         /* BYE has come, on one link at least */
     bool gone, left;  /* it is lost, or has left */
     struct peer *next_gone;
     char *why;
@@ -65,9 +66,9 @@ struct dt_net {
     const struct dt_map *map;
     uint8_t ip[16];
     uint16_t port;
-    bool deaf; /* we cannot accept until listen_at, for want of descriptors */
+    bool deaf; /* no descriptor is free: accept at listen_at */
     int64_t listen_at;
-    size_t strangers;
+    size_t unauthenticated; /* connections */
     struct conn *conns;
     struct peer *peers; /* [self.nodes] */
     struct peer *gone, **last_gone;
@@ -173,8 +174,8 @@ static void conn_rewatch(struct dt_net *net, struct conn *conn)
 
 static void conn_close(struct dt_net *net, struct conn *conn)
 {
-    if (conn->node == STRANGER)
-        net->strangers--;
+    if (conn->node == UNKNOWN_NODE)
+        net->unauthenticated--;
     else if (net->peers[conn->node].out == conn)
         net->peers[conn->node].out = NULL;
     *conn->link_to_us = conn->next;
@@ -187,7 +188,7 @@ static void conn_close(struct dt_net *net, struct conn *conn)
 static struct conn *conn_open(struct dt_net *net, int fd, uint32_t node)
 {
     struct conn *conn = calloc(1, sizeof(*conn));
-    uint32_t to = node == STRANGER ? DT_NODE_ANY : node;
+    uint32_t to = node == UNKNOWN_NODE ? DT_NODE_ANY : node;
     if (!conn) {
         close(fd);
         errno = ENOMEM;
@@ -256,16 +257,15 @@ static void redial(struct dt_net *net, struct conn *conn)
         cannot_dial(net, conn->node, errno);
 }
 
-/* A stranger has proved who he is. */
-static void adopt(struct dt_net *net, struct conn *conn)
+/* The handshake of an accepted connection has ended. */
+static void on_handshake(struct dt_net *net, struct conn *conn)
 {
     uint32_t node = dt_link_peer(conn->link);
     if (net->peers[node].gone) {
-        dt_link_refuse(conn->link,
-                       "this node has been given up: no way leads back");
+        dt_link_refuse(conn->link, "this node has been declared lost");
         return;
     }
-    net->strangers--;
+    net->unauthenticated--;
     conn->node = node;
 }
 
@@ -290,7 +290,7 @@ static void on_broken(struct dt_net *net, struct conn *conn)
 {
     const char *why = dt_link_why(conn->link);
     dt_result_t result = dt_link_result(conn->link);
-    if (conn->node == STRANGER) {
+    if (conn->node == UNKNOWN_NODE) {
         log_refusal(net, conn->ip, why);
         conn_close(net, conn);
         return;
@@ -304,7 +304,7 @@ static void on_broken(struct dt_net *net, struct conn *conn)
         note_due(net, conn->due);
         return;
     }
-    /* A node that leaves need not have taken our call. */
+    /* A node that leaves may not accept connections any more. */
     bool handshake = dt_link_peer(conn->link) == DT_NODE_ANY;
     if (result != DT_SUCCESS && !(handshake && net->peers[conn->node].bye))
         give_up(net, conn->node, false, why);
@@ -319,9 +319,9 @@ static void conn_progress(struct dt_net *net, struct conn *conn)
         redial(net, conn);
     }
     conn->due = dt_link_progress(conn->link, net->now);
-    if (conn->node == STRANGER && dt_link_peer(conn->link) != DT_NODE_ANY)
-        adopt(net, conn);
-    if (conn->node != STRANGER)
+    if (conn->node == UNKNOWN_NODE && dt_link_peer(conn->link) != DT_NODE_ANY)
+        on_handshake(net, conn);
+    if (conn->node != UNKNOWN_NODE)
         deliver(net, conn);
     if (dt_link_state(conn->link) == DT_LINK_BROKEN) {
         on_broken(net, conn);
@@ -333,7 +333,7 @@ static void conn_progress(struct dt_net *net, struct conn *conn)
 
 /* ---- sending ---- */
 
-/* An accepted link that we may send over, if there is one. */
+/* An accepted link to send over, if there is one. */
 static struct conn *find_conn(struct dt_net *net, uint32_t node)
 {
     for (struct conn *conn = net->conns; conn; conn = conn->next)
@@ -361,15 +361,14 @@ void dt_net_send(struct dt_net *net, size_t node, struct dt_frame *frame)
 bool dt_net_flushed(const struct dt_net *net)
 {
     for (const struct conn *conn = net->conns; conn; conn = conn->next)
-        if (conn->node != STRANGER && !dt_link_flushed(conn->link))
+        if (conn->node != UNKNOWN_NODE && !dt_link_flushed(conn->link))
             return false;
     return true;
 }
 
 /* ---- turning ---- */
 
-/* While there are too many strangers new ones are sent away: an honest one
- * comes again. */
+/* With too many open handshakes new connections are closed: daemons redial. */
 static void accept_some(struct dt_net *net)
 {
     for (int i = 0; i < ACCEPTS; i++) {
@@ -386,14 +385,14 @@ static void accept_some(struct dt_net *net)
         }
         if (fd < 0)
             return;
-        if (net->strangers >= DT_NET_STRANGERS) {
+        if (net->unauthenticated >= DT_NET_UNAUTHENTICATED) {
             close(fd);
             continue;
         }
-        struct conn *conn = conn_open(net, fd, STRANGER);
+        struct conn *conn = conn_open(net, fd, UNKNOWN_NODE);
         if (!conn)
             continue;
-        net->strangers++;
+        net->unauthenticated++;
         dt_address_get((struct sockaddr *)&from, conn->ip, NULL);
     }
 }
@@ -416,7 +415,7 @@ static void progress_due(struct dt_net *net)
     }
 }
 
-/* Tell of the nodes that are lost or have left. */
+/* Report the nodes that are lost or have left. */
 static void report_gone(struct dt_net *net)
 {
     struct peer *peer;
@@ -534,7 +533,7 @@ int dt_net_fd(const struct dt_net *net)
     return net->epoll;
 }
 
-/* Queue BYE where it makes sense, hang up elsewhere. */
+/* Queue BYE on links to nodes, close the other connections. */
 static void send_shutdown(struct dt_net *net)
 {
     struct conn *next;
@@ -542,7 +541,7 @@ static void send_shutdown(struct dt_net *net)
     dt_result_t rc = dt_frame_end(&bye, NULL);
     for (struct conn *conn = net->conns; conn; conn = next) {
         next = conn->next;
-        if (rc != DT_SUCCESS || conn->node == STRANGER || conn->waits) {
+        if (rc != DT_SUCCESS || conn->node == UNKNOWN_NODE || conn->waits) {
             conn_close(net, conn);
             continue;
         }
@@ -553,8 +552,8 @@ static void send_shutdown(struct dt_net *net)
         dt_frame_unref(bye);
 }
 
-/* The other end hangs up, too, when it has read all: what we close earlier may
- * be lost to it. */
+/* The other end closes, too, when it has read all: what is closed earlier may
+ * lose data. */
 static void shut_down(struct dt_net *net, int64_t now)
 {
     struct conn *next;

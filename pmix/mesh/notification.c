@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* notification.c - what all nodes are told. News go from neighbour to
- * neighbour; each has its origin and a number there, so that it counts once.
+/* notification.c - events that all nodes are notified of. They go from
+ * neighbour to neighbour; each has its origin and a number there, so that it
+ * counts once.
  *
  *   NEWS    = origin u32 | number u32 | kind u8 | ...
  *   ENDED   : rank u32 | incarnation u32 | how u8 | finalized u8 | code i32
@@ -11,8 +12,8 @@
  *   TOLD    : bytes to the end
  *   PROBE   : nothing
  *
- * The first number is 1. Number 0 is for what goes no further: the LOST that
- * tells a node of its own loss, and PROBE, by which a node looks after one that
+ * The first number is 1. Number 0 is for what is not sent on: the LOST that
+ * notifies a node of its own loss, and PROBE, by which a node checks one that
  * should have become its child. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,58 +21,58 @@
 
 #include "mesh/mesh_state.h"
 
-enum kind { ENDED = 1, JOINED, LOST, LEFT, TOLD, PROBE };
+enum kind { ENDED = 1, JOINED, LOST, LEFT, BROADCAST, PROBE };
 
-struct news {
+struct event {
     size_t origin;
     uint32_t number;
     enum kind kind;
     size_t node, rank;
     struct dt_mesh_rank state;
-    const void *data; /* of LOST and TOLD, in the frame */
+    const void *data; /* of LOST and BROADCAST, in the frame */
     size_t len;
 };
 
 dt_result_t dt_notification_open(struct dt_mesh *mesh)
 {
-    mesh->news.last = calloc(mesh->map->nodes, sizeof(mesh->news.last[0]));
-    return mesh->news.last ? DT_SUCCESS : DT_ERR_NO_MEMORY;
+    mesh->log.last = calloc(mesh->map->nodes, sizeof(mesh->log.last[0]));
+    return mesh->log.last ? DT_SUCCESS : DT_ERR_NO_MEMORY;
 }
 
-static void forget_oldest(struct dt_notification_log *book)
+static void forget_oldest(struct dt_notification_log *log)
 {
-    struct dt_frame *frame = book->log[book->first];
-    book->first = (book->first + 1) % DT_NOTIFICATION_LOG;
-    book->count--;
-    book->bytes -= frame->len;
+    struct dt_frame *frame = log->frame[log->first];
+    log->first = (log->first + 1) % DT_NOTIFICATION_LOG;
+    log->count--;
+    log->bytes -= frame->len;
     dt_frame_unref(frame);
 }
 
 void dt_notification_close(struct dt_mesh *mesh)
 {
-    while (mesh->news.count > 0)
-        forget_oldest(&mesh->news);
-    free(mesh->news.last);
+    while (mesh->log.count > 0)
+        forget_oldest(&mesh->log);
+    free(mesh->log.last);
 }
 
-static void remember(struct dt_notification_log *book, struct dt_frame *frame)
+static void remember(struct dt_notification_log *log, struct dt_frame *frame)
 {
-    while (book->count == DT_NOTIFICATION_LOG ||
-           (book->count > 0 &&
-            book->bytes + frame->len > DT_NOTIFICATION_LOG_BYTES))
-        forget_oldest(book);
-    book->log[(book->first + book->count) % DT_NOTIFICATION_LOG] =
+    while (
+        log->count == DT_NOTIFICATION_LOG ||
+        (log->count > 0 && log->bytes + frame->len > DT_NOTIFICATION_LOG_BYTES))
+        forget_oldest(log);
+    log->frame[(log->first + log->count) % DT_NOTIFICATION_LOG] =
         dt_frame_ref(frame);
-    book->count++;
-    book->bytes += frame->len;
+    log->count++;
+    log->bytes += frame->len;
 }
 
 void dt_notification_replay(struct dt_mesh *mesh, size_t node)
 {
-    const struct dt_notification_log *book = &mesh->news;
-    for (size_t i = 0; i < book->count; i++)
+    const struct dt_notification_log *log = &mesh->log;
+    for (size_t i = 0; i < log->count; i++)
         dt_mesh_send(mesh, node,
-                     book->log[(book->first + i) % DT_NOTIFICATION_LOG]);
+                     log->frame[(log->first + i) % DT_NOTIFICATION_LOG]);
 }
 
 /* ---- sending ---- */
@@ -88,14 +89,14 @@ static struct dt_frame *begin(struct dt_mesh *mesh, uint32_t number,
 
 static struct dt_frame *begin_next(struct dt_mesh *mesh, enum kind kind)
 {
-    return begin(mesh, mesh->news.last[mesh->self] + 1, kind);
+    return begin(mesh, mesh->log.last[mesh->self] + 1, kind);
 }
 
-/* On to all neighbours but the one that it came from. */
-static void spread(struct dt_mesh *mesh, struct dt_frame *frame, size_t from)
+/* Send it to all neighbours but the one that it came from. */
+static void forward(struct dt_mesh *mesh, struct dt_frame *frame, size_t from)
 {
     const struct dt_members *m = &mesh->members;
-    remember(&mesh->news, frame);
+    remember(&mesh->log, frame);
     if (m->parent != DT_NO_NODE && m->parent != from)
         dt_mesh_send(mesh, m->parent, frame);
     for (size_t i = 0; i < m->nchild; i++)
@@ -103,15 +104,15 @@ static void spread(struct dt_mesh *mesh, struct dt_frame *frame, size_t from)
             dt_mesh_send(mesh, m->child[i], frame);
 }
 
-/* Takes frame. A node that cannot tell its news is of no use to the others. */
+/* Ownership of frame is transferred. */
 static dt_result_t publish(struct dt_mesh *mesh, struct dt_frame *frame,
                            struct dt_error *err)
 {
     dt_result_t rc = dt_frame_end(&frame, err);
     if (rc != DT_SUCCESS)
         return rc;
-    mesh->news.last[mesh->self]++;
-    spread(mesh, frame, mesh->self);
+    mesh->log.last[mesh->self]++;
+    forward(mesh, frame, mesh->self);
     dt_frame_unref(frame);
     return DT_SUCCESS;
 }
@@ -133,7 +134,7 @@ void dt_notification_node(struct dt_mesh *mesh, size_t node,
     if (lost)
         dt_frame_bytes(frame, why, strnlen(why, 255));
     if (published(mesh, frame))
-        dt_members_gone(mesh, node, state, why);
+        dt_mesh_apply_gone(mesh, node, state, why);
 }
 
 void dt_notification_probe(struct dt_mesh *mesh, size_t node)
@@ -146,8 +147,8 @@ void dt_notification_probe(struct dt_mesh *mesh, size_t node)
 
 void dt_notification_refuse(struct dt_mesh *mesh, size_t node)
 {
-    static const char why[] = "its connection had broken, or it had stood "
-                              "still for too long";
+    static const char why[] = "its connection broke, or it was stopped for too "
+                              "long";
     struct dt_frame *frame = begin(mesh, 0, LOST);
     dt_frame_uint(frame, 4, node);
     dt_frame_bytes(frame, why, sizeof(why) - 1);
@@ -176,7 +177,7 @@ void dt_mesh_rank_ended(struct dt_mesh *mesh, size_t rank,
     dt_frame_uint(frame, 1, ended.finalized);
     dt_frame_uint(frame, 4, (uint32_t)ended.code);
     if (published(mesh, frame))
-        dt_members_rank_ended(mesh, rank, &ended);
+        dt_mesh_apply_ended(mesh, rank, &ended);
     dt_mesh_leave(mesh);
 }
 
@@ -190,7 +191,7 @@ void dt_mesh_rank_joined(struct dt_mesh *mesh, size_t rank)
     dt_frame_uint(frame, 4, rank);
     dt_frame_uint(frame, 4, incarnation);
     if (published(mesh, frame))
-        dt_members_rank_joined(mesh, rank, incarnation);
+        dt_mesh_apply_joined(mesh, rank, incarnation);
     dt_mesh_leave(mesh);
 }
 
@@ -199,12 +200,12 @@ dt_result_t dt_mesh_broadcast(struct dt_mesh *mesh, const void *data,
 {
     if (len > DT_MESH_BROADCAST_MAX)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
-                            "%zu bytes to tell all nodes, at most %zu can be",
+                            "a broadcast of %zu bytes, expected at most %zu",
                             len, DT_MESH_BROADCAST_MAX);
     if (mesh->out)
         return dt_error_set(err, DT_ERR_PROC_FAILED,
-                            "this node was cast out by the others");
-    struct dt_frame *frame = begin_next(mesh, TOLD);
+                            "this node was declared lost by the others");
+    struct dt_frame *frame = begin_next(mesh, BROADCAST);
     dt_mesh_enter(mesh);
     dt_frame_bytes(frame, data, len);
     dt_result_t rc = publish(mesh, frame, err);
@@ -216,131 +217,131 @@ dt_result_t dt_mesh_broadcast(struct dt_mesh *mesh, const void *data,
 
 /* ---- receiving ---- */
 
-/* What is left belongs to nothing else. */
-static void rest(struct dt_cursor *body, struct news *news)
+/* All that is left. */
+static void rest(struct dt_cursor *body, struct event *event)
 {
-    news->len = (size_t)(body->end - body->at);
-    news->data = dt_cursor_bytes(body, news->len);
+    event->len = (size_t)(body->end - body->at);
+    event->data = dt_cursor_bytes(body, event->len);
 }
 
 static bool read_rank(const struct dt_mesh *mesh, struct dt_cursor *body,
-                      struct news *news)
+                      struct event *event)
 {
-    news->rank = dt_cursor_uint(body, 4);
-    news->state.incarnation = (uint32_t)dt_cursor_uint(body, 4);
-    if (news->kind == ENDED) {
+    event->rank = dt_cursor_uint(body, 4);
+    event->state.incarnation = (uint32_t)dt_cursor_uint(body, 4);
+    if (event->kind == ENDED) {
         uint64_t how = dt_cursor_uint(body, 1);
         uint64_t finalized = dt_cursor_uint(body, 1);
-        news->state.how = (enum dt_mesh_end)how;
-        news->state.finalized = finalized != 0;
-        news->state.code = (int)(uint32_t)dt_cursor_uint(body, 4);
+        event->state.how = (enum dt_mesh_end)how;
+        event->state.finalized = finalized != 0;
+        event->state.code = (int)(uint32_t)dt_cursor_uint(body, 4);
         if (how > DT_END_NODE || finalized > 1)
             return false;
     }
-    return news->rank < mesh->map->ranks &&
-           mesh->map->node_of[news->rank] == news->origin;
+    return event->rank < mesh->map->ranks &&
+           mesh->map->node_of[event->rank] == event->origin;
 }
 
 static bool read_node(const struct dt_mesh *mesh, struct dt_cursor *body,
-                      struct news *news)
+                      struct event *event)
 {
-    news->node = dt_cursor_uint(body, 4);
-    rest(body, news);
-    return (news->kind == LOST || news->len == 0) &&
-           news->node < mesh->map->nodes && news->node != news->origin;
+    event->node = dt_cursor_uint(body, 4);
+    rest(body, event);
+    return (event->kind == LOST || event->len == 0) &&
+           event->node < mesh->map->nodes && event->node != event->origin;
 }
 
-static bool read_news(const struct dt_mesh *mesh, struct dt_cursor *body,
-                      struct news *news)
+static bool read_event(const struct dt_mesh *mesh, struct dt_cursor *body,
+                       struct event *event)
 {
     bool good;
-    *news = (struct news){.origin = dt_cursor_uint(body, 4)};
-    news->number = (uint32_t)dt_cursor_uint(body, 4);
-    news->kind = (enum kind)dt_cursor_uint(body, 1);
-    switch (news->kind) {
+    *event = (struct event){.origin = dt_cursor_uint(body, 4)};
+    event->number = (uint32_t)dt_cursor_uint(body, 4);
+    event->kind = (enum kind)dt_cursor_uint(body, 1);
+    switch (event->kind) {
     case ENDED:
     case JOINED:
-        good = read_rank(mesh, body, news);
+        good = read_rank(mesh, body, event);
         break;
     case LOST:
     case LEFT:
-        good = read_node(mesh, body, news);
+        good = read_node(mesh, body, event);
         break;
-    case TOLD:
-        rest(body, news);
-        good = news->len <= DT_MESH_BROADCAST_MAX;
+    case BROADCAST:
+        rest(body, event);
+        good = event->len <= DT_MESH_BROADCAST_MAX;
         break;
     case PROBE:
-        good = news->number == 0;
+        good = event->number == 0;
         break;
     default:
         good = false;
     }
     return good && !body->failed && body->at == body->end &&
-           news->origin < mesh->map->nodes;
+           event->origin < mesh->map->nodes;
 }
 
 /* The text of LOST, fit for a line. */
-static void reason(const struct news *news, char why[256])
+static void reason(const struct event *event, char why[256])
 {
-    size_t len = news->len < 255 ? news->len : 255;
+    size_t len = event->len < 255 ? event->len : 255;
     if (len > 0)
-        memcpy(why, news->data, len);
+        memcpy(why, event->data, len);
     why[len] = '\0';
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)why[i] < ' ' || why[i] == 127)
             why[i] = ' ';
 }
 
-static void apply(struct dt_mesh *mesh, const struct news *news)
+static void apply(struct dt_mesh *mesh, const struct event *event)
 {
     char why[256] = "";
-    switch (news->kind) {
+    switch (event->kind) {
     case ENDED:
-        dt_members_rank_ended(mesh, news->rank, &news->state);
+        dt_mesh_apply_ended(mesh, event->rank, &event->state);
         break;
     case JOINED:
-        dt_members_rank_joined(mesh, news->rank, news->state.incarnation);
+        dt_mesh_apply_joined(mesh, event->rank, event->state.incarnation);
         break;
     case LOST:
-        reason(news, why);
-        dt_members_gone(mesh, news->node, DT_NODE_LOST, why);
+        reason(event, why);
+        dt_mesh_apply_gone(mesh, event->node, DT_NODE_LOST, why);
         break;
     case LEFT:
-        dt_members_gone(mesh, news->node, DT_NODE_LEFT, why);
+        dt_mesh_apply_gone(mesh, event->node, DT_NODE_LEFT, why);
         break;
-    case TOLD:
-        mesh->host.broadcast(mesh->host.arg, news->origin, news->data,
-                             news->len);
+    case BROADCAST:
+        mesh->host.broadcast(mesh->host.arg, event->origin, event->data,
+                             event->len);
         break;
     case PROBE:
         break;
     }
 }
 
-static void declared_lost(struct dt_mesh *mesh, const struct news *news)
+static void on_own_loss(struct dt_mesh *mesh, const struct event *event)
 {
     char why[256], line[320];
-    reason(news, why);
-    snprintf(line, sizeof(line), "declared lost by node %zu: %s", news->origin,
+    reason(event, why);
+    snprintf(line, sizeof(line), "declared lost by node %zu: %s", event->origin,
              why);
     dt_mesh_declare_lost(mesh, line);
 }
 
-static bool of_our_end(const struct dt_mesh *mesh, const struct news *news)
+static bool is_own_loss(const struct dt_mesh *mesh, const struct event *event)
 {
-    return (news->kind == LOST || news->kind == LEFT) &&
-           news->node == mesh->self;
+    return (event->kind == LOST || event->kind == LEFT) &&
+           event->node == mesh->self;
 }
 
 void dt_notification_from_lost(struct dt_mesh *mesh, size_t from,
                                const struct dt_frame *frame)
 {
     struct dt_cursor body = dt_frame_body(frame);
-    struct news news;
-    if (dt_frame_kind(frame) == DT_WIRE_NEWS && read_news(mesh, &body, &news) &&
-        of_our_end(mesh, &news))
-        declared_lost(mesh, &news); /* it believes the same of us */
+    struct event event;
+    if (dt_frame_kind(frame) == DT_WIRE_NEWS &&
+        read_event(mesh, &body, &event) && is_own_loss(mesh, &event))
+        on_own_loss(mesh, &event); /* it believes the same of us */
     else
         dt_notification_refuse(mesh, from);
 }
@@ -350,31 +351,31 @@ dt_result_t dt_notification_receive(struct dt_mesh *mesh, size_t from,
                                     struct dt_error *err)
 {
     struct dt_cursor body = dt_frame_body(frame);
-    struct news news;
-    if (!read_news(mesh, &body, &news))
+    struct event event;
+    if (!read_event(mesh, &body, &event))
         return dt_error_set(err, DT_ERR_CORRUPT,
-                            "NEWS of node %zu, %zu bytes, make no sense", from,
+                            "NEWS of node %zu, %zu bytes, is malformed", from,
                             frame->len);
-    if (of_our_end(mesh, &news)) {
-        declared_lost(mesh, &news);
+    if (is_own_loss(mesh, &event)) {
+        on_own_loss(mesh, &event);
         return DT_SUCCESS;
     }
-    if (news.kind == PROBE && news.origin == from) {
+    if (event.kind == PROBE && event.origin == from) {
         mesh->members.probed_by[from] = true;
         return DT_SUCCESS;
     }
-    if (!dt_members_near(mesh, from) || news.number == 0 ||
-        (news.origin == mesh->self &&
-         news.number > mesh->news.last[mesh->self]))
+    if (!dt_mesh_is_neighbour(mesh, from) || event.number == 0 ||
+        (event.origin == mesh->self &&
+         event.number > mesh->log.last[mesh->self]))
         return dt_error_set(err, DT_ERR_CORRUPT,
-                            "NEWS %u of node %zu by node %zu, which cannot "
+                            "NEWS %u of node %zu from node %zu, which cannot "
                             "have it or is no neighbour",
-                            (unsigned)news.number, news.origin, from);
-    if (news.number <= mesh->news.last[news.origin])
+                            (unsigned)event.number, event.origin, from);
+    if (event.number <= mesh->log.last[event.origin])
         return DT_SUCCESS;
-    mesh->news.last[news.origin] = news.number;
+    mesh->log.last[event.origin] = event.number;
     /* only the count of references changes */
-    spread(mesh, (struct dt_frame *)frame, from);
-    apply(mesh, &news);
+    forward(mesh, (struct dt_frame *)frame, from);
+    apply(mesh, &event);
     return DT_SUCCESS;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* rendezvous.c - going where the daemons of a step meet. */
+/* rendezvous.c - where the daemons of a step find each other: both sides. */
 #include "mesh/rendezvous.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "mesh/address.h"
 #include "mesh/net.h"
 
-/* the ports that jobs stand for: below those the kernel gives out */
+/* the ports of jobs: below the kernel's ephemeral ones */
 #define PORT_LOW  20000
 #define PORT_SPAN 12000
 
@@ -30,8 +30,8 @@
 uint16_t dt_rendezvous_port(uint32_t job, uint32_t step, size_t i)
 {
     uint64_t key = (uint64_t)job << 32 | step;
-    /* any function that scatters neighbours will do, but never another one:
-     * all daemons of a step must agree */
+    /* any hash will do, but it must never change: all daemons of a step must
+     * agree */
     key = (key ^ key >> 31) * 0x9e3779b97f4a7c15u;
     key = (key ^ key >> 29) * 0xbf58476d1ce4e5b9u;
     key ^= key >> 32;
@@ -78,8 +78,8 @@ dt_result_t dt_rendezvous_listen(uint32_t job, uint32_t step, int *listener,
         errnum = errno;
     }
     return dt_error_set(err, DT_ERR_SYSTEM,
-                        "cannot listen on any of the %d ports, %u to %u, where "
-                        "the nodes of this step could meet: %s",
+                        "cannot listen on any of the %d ports, %u to %u, of "
+                        "the rendezvous of this step: %s",
                         DT_RENDEZVOUS_PORTS, dt_rendezvous_port(job, step, 0),
                         dt_rendezvous_port(job, step, DT_RENDEZVOUS_PORTS - 1),
                         strerror(errnum));
@@ -87,15 +87,16 @@ dt_result_t dt_rendezvous_listen(uint32_t job, uint32_t step, int *listener,
 
 /* ---- waiting ---- */
 
-/* What to wait for at a descriptor that only tells that the step is over. */
+/* What to wait for at a descriptor whose hang-up means that the step is over.
+ */
 #define HANGUP POLLRDHUP
 
-/* poll until a point in time; false once fds[0], of HANGUP, hung up. */
+/* poll until a point in time; false once fds[0], with HANGUP, hung up. */
 static bool poll_alive(struct pollfd *fds, nfds_t count, int64_t until)
 {
     int64_t ms = until - dt_pmix_now();
     int n = poll(fds, count, ms < 0 ? 0 : ms > 60000 ? 60000 : (int)ms);
-    if (n < 0) /* interrupted: whoever waits looks and comes again */
+    if (n < 0) /* interrupted: the caller checks and polls once more */
         for (nfds_t i = 0; i < count; i++)
             fds[i].revents = 0;
     return fds[0].revents == 0;
@@ -115,25 +116,26 @@ static bool wait_link(const struct dt_link *link, int alive, int64_t until)
 static dt_result_t is_over(struct dt_error *err)
 {
     return dt_error_set(err, DT_ERR_SYSTEM,
-                        "the step was over before its nodes had met");
+                        "the step ended before its rendezvous was complete");
 }
 
 /* ---- dialing ---- */
 
 struct search {
-    const struct dt_rendezvous_address *place;
+    const struct dt_rendezvous_address *address;
     const struct dt_identity *self;
     int alive;
     int64_t deadline;
-    int64_t patience; /* with one that has answered */
+    int64_t patience; /* how long to wait for a handshake, ms */
     struct dt_link *link;
-    struct dt_error last; /* why it has not worked so far */
-    bool answered;        /* last is of one who answered */
+    struct dt_error last; /* the last failure */
+    bool answered;        /* last is of a host that replied */
 };
 
-/* What somebody said who answered tells more than that nobody is there. */
-static void note(struct search *search, bool answered, const char *host,
-                 uint16_t port, const char *why)
+/* The failure of a host that replied says more than that of one that did not.
+ */
+static void note_failure(struct search *search, bool answered, const char *host,
+                         uint16_t port, const char *why)
 {
     if (search->answered && !answered)
         return;
@@ -142,9 +144,9 @@ static void note(struct search *search, bool answered, const char *host,
                  why);
 }
 
-/* A connection that may become a link. */
-static dt_result_t greet(struct search *search, int fd, const char *host,
-                         uint16_t port)
+/* Dial one address, up to the end of the handshake. */
+static dt_result_t dial_address(struct search *search, int fd, const char *host,
+                                uint16_t port)
 {
     struct dt_link *link;
     int64_t now = dt_pmix_now(), until = now + CONNECT_MS;
@@ -169,7 +171,7 @@ static dt_result_t greet(struct search *search, int fd, const char *host,
         if (until > search->deadline)
             until = search->deadline;
         if (now >= until) {
-            dt_link_refuse(link, "no answer came");
+            dt_link_refuse(link, "no reply came");
             break;
         }
         if (!wait_link(link, search->alive, due < until ? due : until)) {
@@ -178,15 +180,15 @@ static dt_result_t greet(struct search *search, int fd, const char *host,
         }
         now = dt_pmix_now();
     }
-    /* the place may have called the meeting off at once: dt_rendezvous_register
-     * says it
+    /* if the rendezvous has failed already, dt_rendezvous_register reports it
      */
     if (dt_link_peer(link) != DT_NODE_ANY) {
         search->link = link;
         return DT_SUCCESS;
     }
     rc = dt_link_result(link);
-    note(search, rc != DT_ERR_PROC_FAILED, host, port, dt_link_why(link));
+    note_failure(search, rc != DT_ERR_PROC_FAILED, host, port,
+                 dt_link_why(link));
     dt_link_close(link);
     return rc == DT_ERR_VERSION ? rc : DT_IN_PROGRESS;
 }
@@ -202,18 +204,18 @@ static dt_result_t dial_port(struct search *search, const char *host,
             continue;
         int fd = dt_net_dial(ip, port);
         if (fd < 0)
-            note(search, false, host, port, strerror(errno));
+            note_failure(search, false, host, port, strerror(errno));
         else
-            rc = greet(search, fd, host, port);
+            rc = dial_address(search, fd, host, port);
     }
     return rc;
 }
 
-/* SUCCESS: search->link; IN_PROGRESS: nobody there; else it is no use to go
- * on. */
+/* SUCCESS: search->link; IN_PROGRESS: no rendezvous there; else the search
+ * ends. */
 static dt_result_t dial_host(struct search *search, const char *host)
 {
-    const struct dt_rendezvous_address *place = search->place;
+    const struct dt_rendezvous_address *address = search->address;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *addresses;
     dt_result_t rc = DT_IN_PROGRESS;
@@ -223,13 +225,13 @@ static dt_result_t dial_host(struct search *search, const char *host)
                      gai_strerror(code));
         return rc;
     }
-    if (place->port)
-        rc = dial_port(search, host, addresses, place->port);
-    for (size_t i = 0; !place->port && i < DT_RENDEZVOUS_PORTS; i++) {
+    if (address->port)
+        rc = dial_port(search, host, addresses, address->port);
+    for (size_t i = 0; !address->port && i < DT_RENDEZVOUS_PORTS; i++) {
         uint16_t port =
             dt_rendezvous_port(search->self->job, search->self->step, i);
         rc = dial_port(search, host, addresses, port);
-        if (rc == DT_ERR_VERSION) /* of another job, maybe */
+        if (rc == DT_ERR_VERSION) /* maybe of another job */
             rc = DT_IN_PROGRESS;
         if (rc != DT_IN_PROGRESS || dt_pmix_now() >= search->deadline)
             break;
@@ -241,7 +243,7 @@ static dt_result_t dial_host(struct search *search, const char *host)
 static dt_result_t dial_all(struct search *search)
 {
     dt_result_t rc = DT_IN_PROGRESS;
-    const char *at = search->place->hosts;
+    const char *at = search->address->hosts;
     while (*at && rc == DT_IN_PROGRESS) {
         char host[256];
         size_t len = strcspn(at, ",");
@@ -271,8 +273,7 @@ static dt_result_t find(struct search *search, struct dt_error *err)
             return dt_error_set(err, rc, "%s", search->last.text);
         if (now >= search->deadline)
             return dt_error_set(
-                err, DT_ERR_TIMED_OUT,
-                "found no place to meet the other nodes of this step: %s",
+                err, DT_ERR_TIMED_OUT, "found no rendezvous of this step: %s",
                 search->last.text[0] ? search->last.text : "no host is given");
         int64_t until = now + pause;
         if (!wait_link(NULL, search->alive,
@@ -285,7 +286,7 @@ static dt_result_t find(struct search *search, struct dt_error *err)
     }
 }
 
-static void our_address(int fd, struct sockaddr_storage *local)
+static void local_address(int fd, struct sockaddr_storage *local)
 {
     socklen_t len = sizeof(*local);
     uint8_t ip[16] = {0};
@@ -295,33 +296,32 @@ static void our_address(int fd, struct sockaddr_storage *local)
     dt_address_put(ip, 0, local);
 }
 
-dt_result_t dt_rendezvous_dial(const struct dt_rendezvous_address *place,
+dt_result_t dt_rendezvous_dial(const struct dt_rendezvous_address *address,
                                const struct dt_identity *self, int alive,
                                int64_t deadline, struct dt_link **link,
                                struct sockaddr_storage *local,
                                struct dt_error *err)
 {
-    struct search search = {.place = place,
-                            .self = self,
-                            .alive = alive,
-                            .deadline = deadline,
-                            /* at one of many ports a mute one keeps us from
-                             * the next */
-                            .patience = place->port ? DT_LINK_HANDSHAKE_MS
-                                                    : CONNECT_MS};
+    struct search search = {
+        .address = address,
+        .self = self,
+        .alive = alive,
+        .deadline = deadline,
+        /* with many ports, do not wait long at one that does not reply */
+        .patience = address->port ? DT_LINK_HANDSHAKE_MS : CONNECT_MS};
     dt_result_t rc = find(&search, err);
     if (rc != DT_SUCCESS)
         return rc;
-    our_address(dt_link_fd(search.link), local);
+    local_address(dt_link_fd(search.link), local);
     *link = search.link;
     return DT_SUCCESS;
 }
 
-/* ---- telling ---- */
+/* ---- registering ---- */
 
-/* Turn the link until all is written and, if kind is not 0, a frame of that
- * kind is here. */
-static dt_result_t converse(struct dt_link *link, int alive, int64_t deadline,
+/* Let the link progress until all is written and, if kind is not 0, a frame of
+ * that kind is here. */
+static dt_result_t exchange(struct dt_link *link, int alive, int64_t deadline,
                             enum dt_wire_kind kind, struct dt_frame **frame,
                             struct dt_error *err)
 {
@@ -336,25 +336,27 @@ static dt_result_t converse(struct dt_link *link, int alive, int64_t deadline,
             dt_frame_unref(next);
         }
         bool broken = dt_link_state(link) == DT_LINK_BROKEN;
-        /* the place may be done, and close, as soon as it has what we say */
+        /* the rendezvous may be complete, and close, as soon as it has our
+         * frame */
         if (!kind && broken && dt_link_result(link) == DT_SUCCESS)
             return DT_SUCCESS;
         if (broken)
             return dt_error_set(err, DT_ERR_BOOTSTRAP,
-                                "the nodes of this step did not meet: %s",
+                                "the rendezvous of this step failed: %s",
                                 dt_link_why(link));
         if (!kind && dt_link_flushed(link))
             return DT_SUCCESS;
         if (now >= deadline)
             return dt_error_set(err, DT_ERR_TIMED_OUT,
-                                "the nodes of this step did not meet in time");
+                                "the rendezvous of this step timed out");
         if (!wait_link(link, alive, due < deadline ? due : deadline))
             return is_over(err);
     }
 }
 
-static dt_result_t say(struct dt_link *link, enum dt_wire_kind kind,
-                       const struct dt_map_entry *entry, struct dt_error *err)
+static dt_result_t send_frame(struct dt_link *link, enum dt_wire_kind kind,
+                              const struct dt_map_entry *entry,
+                              struct dt_error *err)
 {
     struct dt_frame *frame = dt_frame_begin(kind);
     if (entry)
@@ -376,9 +378,9 @@ dt_result_t dt_rendezvous_register(struct dt_link *link,
     struct dt_frame *frame = NULL;
 
     *map = NULL;
-    dt_result_t rc = say(link, DT_WIRE_ENTRY, mine, err);
+    dt_result_t rc = send_frame(link, DT_WIRE_ENTRY, mine, err);
     if (rc == DT_SUCCESS)
-        rc = converse(link, alive, deadline, first ? DT_WIRE_MAP : 0, &frame,
+        rc = exchange(link, alive, deadline, first ? DT_WIRE_MAP : 0, &frame,
                       err);
     if (rc != DT_SUCCESS || !first)
         return rc;
@@ -389,55 +391,55 @@ dt_result_t dt_rendezvous_register(struct dt_link *link,
 
 void dt_rendezvous_leave(struct dt_link *link, int alive, int64_t deadline)
 {
-    if (say(link, DT_WIRE_BYE, NULL, NULL) == DT_SUCCESS)
-        (void)converse(link, alive, deadline, 0, NULL, NULL);
+    if (send_frame(link, DT_WIRE_BYE, NULL, NULL) == DT_SUCCESS)
+        (void)exchange(link, alive, deadline, 0, NULL, NULL);
 }
 
 /* ---- serving ---- */
 
-#define STRANGERS 64  /* beside one for each node */
-#define DEAF_MS   100 /* until we try to accept again */
+/* Connections without a handshake, besides one for each node. */
+#define UNAUTHENTICATED 64
+#define DEAF_MS         100 /* before the next attempt to accept */
 
-struct guest {
+struct client {
     struct dt_link *link;
     int64_t due;
-    bool told;    /* its entry is here */
-    bool left;    /* it has the map */
-    bool outside; /* it reached us from another machine, at this address: */
+    bool registered; /* its entry is here */
+    bool left;       /* it has the map */
+    bool outside;    /* it connected from another host, to this address: */
     uint8_t reached[16];
 };
 
-/* what poll watches before the guests */
-enum { ALIVE, LISTENER, GUESTS };
+/* what poll watches before the clients */
+enum { ALIVE, LISTENER, CLIENTS };
 
-struct place {
+struct rendezvous {
     int listener, alive;
     bool deaf; /* no descriptor is left to accept with */
     struct dt_identity self;
     size_t ranks;
     int64_t now, deadline;
-    struct guest *guests;
-    struct pollfd *fds; /* GUESTS + room */
+    struct client *clients;
+    struct pollfd *fds; /* CLIENTS + room */
     size_t count, room;
-    struct dt_map_entry *entries; /* [nodes], where come says so; made's once
-                                   * there is one */
+    bool *come;                   /* [nodes]: the entry is here */
+    struct dt_map_entry *entries; /* [nodes]; owned by made once that exists */
     struct dt_map *made;
-    bool *come;
     size_t missing;
-    bool outside; /* some guest was outside and reached us at this address: */
+    bool outside; /* some client is outside, and connected to: */
     uint8_t reached[16];
-    struct dt_frame *map; /* once all have come */
+    struct dt_frame *map; /* once all have registered */
 };
 
-/* ---- guests ---- */
+/* ---- clients ---- */
 
-static void see_off(struct place *place, size_t i)
+static void close_client(struct rendezvous *rendezvous, size_t i)
 {
-    dt_link_close(place->guests[i].link);
-    place->guests[i] = place->guests[--place->count];
+    dt_link_close(rendezvous->clients[i].link);
+    rendezvous->clients[i] = rendezvous->clients[--rendezvous->count];
 }
 
-static void say_bye(struct dt_link *link)
+static void send_bye(struct dt_link *link)
 {
     struct dt_frame *bye = dt_frame_begin(DT_WIRE_BYE);
     if (dt_frame_end(&bye, NULL) == DT_SUCCESS)
@@ -445,293 +447,309 @@ static void say_bye(struct dt_link *link)
     dt_frame_unref(bye);
 }
 
-/* Without descriptors one who has told what he had to can go. False: nobody. */
-static bool make_room(struct place *place)
+/* Without descriptors, close a client whose entry is here. False: there is
+ * none. */
+static bool make_room(struct rendezvous *rendezvous)
 {
-    for (size_t i = 0; i < place->count; i++)
-        if (place->guests[i].told && dt_link_peer(place->guests[i].link) != 0) {
-            say_bye(place->guests[i].link);
-            see_off(place, i);
+    for (size_t i = 0; i < rendezvous->count; i++)
+        if (rendezvous->clients[i].registered &&
+            dt_link_peer(rendezvous->clients[i].link) != 0) {
+            send_bye(rendezvous->clients[i].link);
+            close_client(rendezvous, i);
             return true;
         }
     return false;
 }
 
-static void welcome(struct place *place, int fd)
+static void add_client(struct rendezvous *rendezvous, int fd)
 {
     struct sockaddr_storage here;
     socklen_t len = sizeof(here);
-    struct guest guest = {.due = place->now};
-    if (place->count == place->room) { /* he will come again */
+    struct client client = {.due = rendezvous->now};
+    if (rendezvous->count == rendezvous->room) { /* it redials */
         close(fd);
         return;
     }
     if (getsockname(fd, (struct sockaddr *)&here, &len) == 0)
-        guest.outside =
-            dt_address_get((struct sockaddr *)&here, guest.reached, NULL) &&
-            !dt_address_loopback(guest.reached);
-    if (dt_link_open(&guest.link, fd, &place->self, DT_NODE_ANY, place->now,
-                     NULL) == DT_SUCCESS)
-        place->guests[place->count++] = guest;
+        client.outside =
+            dt_address_get((struct sockaddr *)&here, client.reached, NULL) &&
+            !dt_address_loopback(client.reached);
+    if (dt_link_open(&client.link, fd, &rendezvous->self, DT_NODE_ANY,
+                     rendezvous->now, NULL) == DT_SUCCESS)
+        rendezvous->clients[rendezvous->count++] = client;
 }
 
-static void accept_some(struct place *place)
+static void accept_some(struct rendezvous *rendezvous)
 {
-    for (size_t i = 0; i < STRANGERS && !place->deaf; i++) {
-        int fd =
-            accept4(place->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    for (size_t i = 0; i < UNAUTHENTICATED && !rendezvous->deaf; i++) {
+        int fd = accept4(rendezvous->listener, NULL, NULL,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0)
-            welcome(place, fd);
+            add_client(rendezvous, fd);
         else if (errno == EMFILE || errno == ENFILE)
-            place->deaf = !make_room(place);
+            rendezvous->deaf = !make_room(rendezvous);
         else if (errno != ECONNABORTED && errno != EINTR)
             return;
     }
 }
 
-static dt_result_t take_entry(struct place *place, struct guest *guest,
+static dt_result_t take_entry(struct rendezvous *rendezvous,
+                              struct client *client,
                               const struct dt_frame *frame,
                               struct dt_error *err)
 {
     struct dt_cursor body = dt_frame_body(frame);
     struct dt_map_entry entry;
-    uint32_t node = dt_link_peer(guest->link);
-    dt_result_t rc = dt_map_entry_unpack(&body, place->ranks, &entry, err);
+    uint32_t node = dt_link_peer(client->link);
+    dt_result_t rc = dt_map_entry_unpack(&body, rendezvous->ranks, &entry, err);
     if (rc != DT_SUCCESS)
         return rc;
     if (entry.node != node)
+        rc =
+            dt_error_set(err, DT_ERR_MISMATCH,
+                         "the daemon of node %u sent the entry of node %u (%s)",
+                         node, entry.node, entry.name);
+    else if (rendezvous->come[node])
         rc = dt_error_set(err, DT_ERR_MISMATCH,
-                          "the daemon of node %u speaks for node %u (%s)", node,
-                          entry.node, entry.name);
-    else if (place->come[node])
-        rc = dt_error_set(err, DT_ERR_MISMATCH,
-                          "node %u has come twice, as %s and as %s", node,
-                          place->entries[node].name, entry.name);
+                          "node %u has registered twice, as %s and as %s", node,
+                          rendezvous->entries[node].name, entry.name);
     if (rc != DT_SUCCESS) {
         dt_map_entry_free(&entry);
         return rc;
     }
-    place->entries[node] = entry;
-    place->come[node] = guest->told = true;
-    place->missing--;
-    if (guest->outside && !place->outside) {
-        place->outside = true;
-        memcpy(place->reached, guest->reached, 16);
+    rendezvous->entries[node] = entry;
+    rendezvous->come[node] = client->registered = true;
+    rendezvous->missing--;
+    if (client->outside && !rendezvous->outside) {
+        rendezvous->outside = true;
+        memcpy(rendezvous->reached, client->reached, 16);
     }
     return DT_SUCCESS;
 }
 
-/* Returns an error that ends the meeting. */
-static dt_result_t listen_to(struct place *place, struct guest *guest,
-                             struct dt_error *err)
+/* Returns an error that ends the rendezvous. */
+static dt_result_t receive(struct rendezvous *rendezvous, struct client *client,
+                           struct dt_error *err)
 {
     struct dt_frame *frame;
     dt_result_t rc = DT_SUCCESS;
-    while (rc == DT_SUCCESS && (frame = dt_link_next(guest->link))) {
+    while (rc == DT_SUCCESS && (frame = dt_link_next(client->link))) {
         if (dt_frame_kind(frame) == DT_WIRE_ENTRY)
-            rc = take_entry(place, guest, frame, err);
-        else if (dt_frame_kind(frame) == DT_WIRE_BYE && place->map)
-            guest->left = true;
+            rc = take_entry(rendezvous, client, frame, err);
+        else if (dt_frame_kind(frame) == DT_WIRE_BYE && rendezvous->map)
+            client->left = true;
         dt_frame_unref(frame);
     }
-    if (rc == DT_SUCCESS && guest->told && !guest->left &&
-        dt_link_state(guest->link) == DT_LINK_BROKEN)
+    if (rc == DT_SUCCESS && client->registered && !client->left &&
+        dt_link_state(client->link) == DT_LINK_BROKEN)
         rc = dt_error_set(err, DT_ERR_PROC_FAILED,
                           "the daemon of node %s was lost: %s",
-                          place->entries[dt_link_peer(guest->link)].name,
-                          dt_link_why(guest->link));
+                          rendezvous->entries[dt_link_peer(client->link)].name,
+                          dt_link_why(client->link));
     return rc;
 }
 
-static bool all_have_left(const struct place *place)
+static bool is_complete(const struct rendezvous *rendezvous)
 {
-    for (size_t i = 0; i < place->count; i++)
-        if (place->guests[i].told && !place->guests[i].left)
+    for (size_t i = 0; i < rendezvous->count; i++)
+        if (rendezvous->clients[i].registered && !rendezvous->clients[i].left)
             return false;
-    return place->map;
+    return rendezvous->map;
 }
 
 /* ---- the map ---- */
 
-/* The first node may be where this place is: then it came over an address that
- * leads nowhere from other machines. */
-static void mend_loopback(struct place *place)
+/* The first node may be on this host: then it connected by an address that
+ * other hosts cannot reach. */
+static void replace_loopback(struct rendezvous *rendezvous)
 {
-    for (size_t i = 0; place->outside && i < place->self.nodes; i++)
-        if (dt_address_loopback(place->entries[i].ip))
-            memcpy(place->entries[i].ip, place->reached, 16);
+    for (size_t i = 0; rendezvous->outside && i < rendezvous->self.nodes; i++)
+        if (dt_address_loopback(rendezvous->entries[i].ip))
+            memcpy(rendezvous->entries[i].ip, rendezvous->reached, 16);
 }
 
-static dt_result_t hand_out_map(struct place *place, struct dt_error *err)
+static dt_result_t send_map(struct rendezvous *rendezvous, struct dt_error *err)
 {
-    mend_loopback(place);
-    dt_result_t rc = dt_map_create(&place->made, place->entries,
-                                   place->self.nodes, place->ranks, err);
+    replace_loopback(rendezvous);
+    dt_result_t rc =
+        dt_map_create(&rendezvous->made, rendezvous->entries,
+                      rendezvous->self.nodes, rendezvous->ranks, err);
     if (rc == DT_SUCCESS)
-        rc = dt_map_pack(place->made, &place->map, err);
+        rc = dt_map_pack(rendezvous->made, &rendezvous->map, err);
     if (rc != DT_SUCCESS)
         return rc;
-    for (size_t i = 0; i < place->count; i++)
-        if (place->guests[i].told && dt_link_peer(place->guests[i].link) == 0) {
-            dt_link_send(place->guests[i].link, place->map);
-            place->guests[i].due = place->now;
+    for (size_t i = 0; i < rendezvous->count; i++)
+        if (rendezvous->clients[i].registered &&
+            dt_link_peer(rendezvous->clients[i].link) == 0) {
+            dt_link_send(rendezvous->clients[i].link, rendezvous->map);
+            rendezvous->clients[i].due = rendezvous->now;
         }
     return DT_SUCCESS;
 }
 
 /* ---- serving ---- */
 
-static dt_result_t too_late(const struct place *place, struct dt_error *err)
+static dt_result_t time_out(const struct rendezvous *rendezvous,
+                            struct dt_error *err)
 {
     char nodes[128] = "";
     size_t len = 0, named = 0;
-    if (place->missing == 0)
+    if (rendezvous->missing == 0)
         return dt_error_set(err, DT_ERR_TIMED_OUT,
                             "not all nodes had the map in time");
-    for (uint32_t i = 0; i < place->self.nodes && named < 8; i++)
-        if (!place->come[i])
+    for (uint32_t i = 0; i < rendezvous->self.nodes && named < 8; i++)
+        if (!rendezvous->come[i])
             len += (size_t)snprintf(nodes + len, sizeof(nodes) - len, "%s%u",
                                     named++ ? ", " : "", i);
     return dt_error_set(err, DT_ERR_TIMED_OUT,
-                        "%zu of %u nodes did not come to the meeting in time: "
-                        "of this step, counted from 0, %s%s",
-                        place->missing, place->self.nodes, nodes,
-                        place->missing > named ? " and more" : "");
+                        "%zu of %u nodes did not register in time: of this "
+                        "step, counted from 0, %s%s",
+                        rendezvous->missing, rendezvous->self.nodes, nodes,
+                        rendezvous->missing > named ? " and more" : "");
 }
 
-/* Wait, and note who moved. False: the step is over. */
-static bool wait_guests(struct place *place)
+/* Wait for one of the clients. False: the step is over. */
+static bool wait_clients(struct rendezvous *rendezvous)
 {
-    int64_t until = place->deadline;
-    place->fds[ALIVE] = (struct pollfd){.fd = place->alive, .events = HANGUP};
-    place->fds[LISTENER] = (struct pollfd){
-        .fd = place->deaf ? -1 : place->listener, .events = POLLIN};
-    if (place->deaf && until > place->now + DEAF_MS)
-        until = place->now + DEAF_MS;
-    place->deaf = false;
-    for (size_t i = 0; i < place->count; i++) {
-        const struct guest *guest = &place->guests[i];
-        place->fds[GUESTS + i] =
-            (struct pollfd){.fd = dt_link_fd(guest->link),
-                            .events = dt_link_events(guest->link)};
-        if (guest->due < until)
-            until = guest->due;
+    int64_t until = rendezvous->deadline;
+    rendezvous->fds[ALIVE] =
+        (struct pollfd){.fd = rendezvous->alive, .events = HANGUP};
+    rendezvous->fds[LISTENER] = (struct pollfd){
+        .fd = rendezvous->deaf ? -1 : rendezvous->listener, .events = POLLIN};
+    if (rendezvous->deaf && until > rendezvous->now + DEAF_MS)
+        until = rendezvous->now + DEAF_MS;
+    rendezvous->deaf = false;
+    for (size_t i = 0; i < rendezvous->count; i++) {
+        const struct client *client = &rendezvous->clients[i];
+        rendezvous->fds[CLIENTS + i] =
+            (struct pollfd){.fd = dt_link_fd(client->link),
+                            .events = dt_link_events(client->link)};
+        if (client->due < until)
+            until = client->due;
     }
-    return poll_alive(place->fds, GUESTS + place->count, until);
+    return poll_alive(rendezvous->fds, CLIENTS + rendezvous->count, until);
 }
 
-/* Backwards, as those who leave are replaced by the last. */
-static dt_result_t turn_guests(struct place *place, struct dt_error *err)
+/* Backwards, as a closed client is replaced by the last. */
+static dt_result_t progress_clients(struct rendezvous *rendezvous,
+                                    struct dt_error *err)
 {
     dt_result_t rc = DT_SUCCESS;
-    for (size_t i = place->count; rc == DT_SUCCESS && i-- > 0;) {
-        struct guest *guest = &place->guests[i];
-        if (!place->fds[GUESTS + i].revents && guest->due > place->now)
+    for (size_t i = rendezvous->count; rc == DT_SUCCESS && i-- > 0;) {
+        struct client *client = &rendezvous->clients[i];
+        if (!rendezvous->fds[CLIENTS + i].revents &&
+            client->due > rendezvous->now)
             continue;
-        guest->due = dt_link_progress(guest->link, place->now);
-        rc = listen_to(place, guest, err);
-        if (dt_link_state(guest->link) == DT_LINK_BROKEN)
-            see_off(place, i);
+        client->due = dt_link_progress(client->link, rendezvous->now);
+        rc = receive(rendezvous, client, err);
+        if (dt_link_state(client->link) == DT_LINK_BROKEN)
+            close_client(rendezvous, i);
     }
     return rc;
 }
 
-static dt_result_t serve(struct place *place, struct dt_error *err)
+static dt_result_t serve(struct rendezvous *rendezvous, struct dt_error *err)
 {
     dt_result_t rc = DT_SUCCESS;
-    while (rc == DT_SUCCESS && !all_have_left(place)) {
-        if (!wait_guests(place))
-            return dt_error_set(err, DT_ERR_SYSTEM,
-                                "the step was over before its nodes had met");
-        place->now = dt_pmix_now();
-        rc = turn_guests(place, err);
-        if (rc == DT_SUCCESS && place->missing == 0 && !place->map)
-            rc = hand_out_map(place, err);
-        if (place->fds[LISTENER].revents)
-            accept_some(place);
-        if (rc == DT_SUCCESS && !all_have_left(place) &&
-            place->now >= place->deadline)
-            rc = too_late(place, err);
+    while (rc == DT_SUCCESS && !is_complete(rendezvous)) {
+        if (!wait_clients(rendezvous))
+            return dt_error_set(
+                err, DT_ERR_SYSTEM,
+                "the step ended before its rendezvous was complete");
+        rendezvous->now = dt_pmix_now();
+        rc = progress_clients(rendezvous, err);
+        if (rc == DT_SUCCESS && rendezvous->missing == 0 && !rendezvous->map)
+            rc = send_map(rendezvous, err);
+        if (rendezvous->fds[LISTENER].revents)
+            accept_some(rendezvous);
+        if (rc == DT_SUCCESS && !is_complete(rendezvous) &&
+            rendezvous->now >= rendezvous->deadline)
+            rc = time_out(rendezvous, err);
     }
     return rc;
 }
 
-static void dismiss(struct place *place)
+static void close_all(struct rendezvous *rendezvous)
 {
-    while (place->count > 0) {
-        say_bye(place->guests[place->count - 1].link);
-        see_off(place, place->count - 1);
+    while (rendezvous->count > 0) {
+        send_bye(rendezvous->clients[rendezvous->count - 1].link);
+        close_client(rendezvous, rendezvous->count - 1);
     }
 }
 
-/* Tell a guest why there is no meeting, once we know who it is. It is short and
- * goes at once. */
-static void turn_away(struct place *place, size_t i, const char *why)
+/* Send a client the reason of the failure, once its handshake has ended. It is
+ * short and is written at once. */
+static void refuse(struct rendezvous *rendezvous, size_t i, const char *why)
 {
-    struct dt_link *link = place->guests[i].link;
+    struct dt_link *link = rendezvous->clients[i].link;
     if (dt_link_state(link) == DT_LINK_HANDSHAKE)
         return;
     uint32_t node = dt_link_peer(link);
-    if (node != DT_NODE_ANY && !place->come[node]) {
-        place->come[node] = true;
-        place->missing--;
+    if (node != DT_NODE_ANY && !rendezvous->come[node]) {
+        rendezvous->come[node] = true;
+        rendezvous->missing--;
     }
     dt_link_refuse(link, why);
-    see_off(place, i);
+    close_client(rendezvous, i);
 }
 
-/* All who have come, and those who come yet: they would wait for nothing. */
-static void call_off(struct place *place, const char *why)
+/* Refuse all clients, and those that connect until the deadline: they would
+ * wait for nothing. */
+static void refuse_all(struct rendezvous *rendezvous, const char *why)
 {
     for (;;) {
-        for (size_t i = place->count; i-- > 0;) {
-            place->guests[i].due =
-                dt_link_progress(place->guests[i].link, place->now);
-            turn_away(place, i, why);
+        for (size_t i = rendezvous->count; i-- > 0;) {
+            rendezvous->clients[i].due =
+                dt_link_progress(rendezvous->clients[i].link, rendezvous->now);
+            refuse(rendezvous, i, why);
         }
-        if (place->missing == 0 || place->now >= place->deadline ||
-            !wait_guests(place))
+        if (rendezvous->missing == 0 ||
+            rendezvous->now >= rendezvous->deadline ||
+            !wait_clients(rendezvous))
             break;
-        place->now = dt_pmix_now();
-        if (place->fds[LISTENER].revents)
-            accept_some(place);
+        rendezvous->now = dt_pmix_now();
+        if (rendezvous->fds[LISTENER].revents)
+            accept_some(rendezvous);
     }
-    while (place->count > 0)
-        see_off(place, place->count - 1);
+    while (rendezvous->count > 0)
+        close_client(rendezvous, rendezvous->count - 1);
 }
 
-static dt_result_t prepare(struct place *place, struct dt_error *err)
+static dt_result_t prepare(struct rendezvous *rendezvous, struct dt_error *err)
 {
-    size_t nodes = place->self.nodes;
-    int flags = fcntl(place->listener, F_GETFL);
-    place->missing = nodes;
-    place->room = nodes + STRANGERS;
-    place->guests = calloc(place->room, sizeof(struct guest));
-    place->fds = calloc(GUESTS + place->room, sizeof(struct pollfd));
-    place->entries = calloc(nodes, sizeof(struct dt_map_entry));
-    place->come = calloc(nodes, sizeof(bool));
-    if (!place->guests || !place->fds || !place->entries || !place->come)
+    size_t nodes = rendezvous->self.nodes;
+    int flags = fcntl(rendezvous->listener, F_GETFL);
+    rendezvous->missing = nodes;
+    rendezvous->room = nodes + UNAUTHENTICATED;
+    rendezvous->clients = calloc(rendezvous->room, sizeof(struct client));
+    rendezvous->fds = calloc(CLIENTS + rendezvous->room, sizeof(struct pollfd));
+    rendezvous->entries = calloc(nodes, sizeof(struct dt_map_entry));
+    rendezvous->come = calloc(nodes, sizeof(bool));
+    if (!rendezvous->clients || !rendezvous->fds || !rendezvous->entries ||
+        !rendezvous->come)
         return dt_error_set(err, DT_ERR_NO_MEMORY,
-                            "no memory for a meeting of %zu nodes", nodes);
-    if (flags < 0 || fcntl(place->listener, F_SETFL, flags | O_NONBLOCK) < 0)
-        return dt_error_set(err, DT_ERR_SYSTEM, "no socket to meet at: %s",
+                            "no memory for a rendezvous of %zu nodes", nodes);
+    if (flags < 0 ||
+        fcntl(rendezvous->listener, F_SETFL, flags | O_NONBLOCK) < 0)
+        return dt_error_set(err, DT_ERR_SYSTEM,
+                            "no socket for the rendezvous: %s",
                             strerror(errno));
     return DT_SUCCESS;
 }
 
-static void unprepare(struct place *place)
+static void unprepare(struct rendezvous *rendezvous)
 {
-    bool ours = !place->made && place->entries && place->come;
-    for (size_t i = 0; ours && i < place->self.nodes; i++)
-        if (place->come[i])
-            dt_map_entry_free(&place->entries[i]);
-    if (!place->made)
-        free(place->entries);
-    dt_map_destroy(place->made);
-    dt_frame_unref(place->map);
-    free(place->come);
-    free(place->fds);
-    free(place->guests);
+    bool ours = !rendezvous->made && rendezvous->entries && rendezvous->come;
+    for (size_t i = 0; ours && i < rendezvous->self.nodes; i++)
+        if (rendezvous->come[i])
+            dt_map_entry_free(&rendezvous->entries[i]);
+    if (!rendezvous->made)
+        free(rendezvous->entries);
+    dt_map_destroy(rendezvous->made);
+    dt_frame_unref(rendezvous->map);
+    free(rendezvous->come);
+    free(rendezvous->fds);
+    free(rendezvous->clients);
 }
 
 dt_result_t dt_rendezvous_serve(int listener, const struct dt_identity *self,
@@ -739,21 +757,21 @@ dt_result_t dt_rendezvous_serve(int listener, const struct dt_identity *self,
                                 struct dt_error *err)
 {
     struct dt_error why = {""};
-    struct place place = {.listener = listener,
-                          .alive = alive,
-                          .self = *self,
-                          .ranks = ranks,
-                          .now = dt_pmix_now(),
-                          .deadline = deadline};
-    place.self.node = DT_NODE_RENDEZVOUS;
-    dt_result_t rc = prepare(&place, &why);
+    struct rendezvous rendezvous = {.listener = listener,
+                                    .alive = alive,
+                                    .self = *self,
+                                    .ranks = ranks,
+                                    .now = dt_pmix_now(),
+                                    .deadline = deadline};
+    rendezvous.self.node = DT_NODE_RENDEZVOUS;
+    dt_result_t rc = prepare(&rendezvous, &why);
     if (rc == DT_SUCCESS) {
-        rc = serve(&place, &why);
+        rc = serve(&rendezvous, &why);
         if (rc == DT_SUCCESS)
-            dismiss(&place);
+            close_all(&rendezvous);
         else
-            call_off(&place, why.text);
+            refuse_all(&rendezvous, why.text);
     }
-    unprepare(&place);
+    unprepare(&rendezvous);
     return rc == DT_SUCCESS ? rc : dt_error_set(err, rc, "%s", why.text);
 }

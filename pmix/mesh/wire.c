@@ -118,7 +118,7 @@ bool dt_cursor_blob(struct dt_cursor *cursor, const void **data, size_t *len)
     return true;
 }
 
-/* The length that the head tells, once its four bytes are there. */
+/* The length in the head, once its four bytes are there. */
 static size_t head_length(const struct dt_inlet *inlet)
 {
     struct dt_cursor cursor = dt_cursor(inlet->head, LENGTH);
@@ -135,7 +135,7 @@ static dt_result_t head_check(const struct dt_inlet *inlet, size_t max,
     size_t length = head_length(inlet);
     if (length == 0 || length > max || length > DT_WIRE_MAX)
         return dt_error_set(err, DT_ERR_CORRUPT,
-                            "a message says that it has %zu bytes, expected "
+                            "a message claims to have %zu bytes, expected "
                             "1 to %zu",
                             length, max < DT_WIRE_MAX ? max : DT_WIRE_MAX);
     if (inlet->head_len == HEAD && (inlet->head[LENGTH] < DT_WIRE_HELLO ||

@@ -20,8 +20,8 @@
  * other. Raise it with every change of a message. */
 #define DT_WIRE_VERSION 1
 
-/* No frame is longer; what comes in is stored as it comes, never as it claims
- * to be. */
+/* No frame is longer. Memory is allocated for bytes that have come, never for a
+ * length that is claimed. */
 #define DT_WIRE_MAX ((size_t)256 << 20)
 
 enum dt_wire_kind {
@@ -31,14 +31,14 @@ enum dt_wire_kind {
     DT_WIRE_PROOF,
     DT_WIRE_WELCOME,
     DT_WIRE_REFUSE, /* text: why; the last frame of a link */
-    /* a link's own */
-    DT_WIRE_BEAT, /* empty */
-    DT_WIRE_BYE,  /* empty: this node has ended as it should */
-    /* meeting, meet.h */
+    /* any link */
+    DT_WIRE_BEAT, /* empty: the heartbeat */
+    DT_WIRE_BYE,  /* empty: this node has ended normally */
+    /* the rendezvous, rendezvous.h */
     DT_WIRE_ENTRY,
     DT_WIRE_MAP,
     /* the mesh, mesh.h */
-    DT_WIRE_JOIN, /* empty: you are my parent now; news follow */
+    DT_WIRE_JOIN, /* empty: from a child to its parent; events follow */
     DT_WIRE_NEWS,
     DT_WIRE_COLLECT,
     DT_WIRE_RESULT,

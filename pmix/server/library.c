@@ -10,9 +10,10 @@
  * with no timer due. PMIx has no function that tells. The kernel does, by the
  * system call that the thread is in.
  *
- * Without it (a kernel without CONFIG_HAVE_ARCH_TRACEHOOK, a container that
- * hides /proc) the thread is passed through DT_LIBRARY_ROUNDS times, which
- * takes longer and is enough unless the machine is very busy. */
+ * Without /proc, as in a container that hides it, the thread is passed through
+ * DT_LIBRARY_ROUNDS times. That takes longer, and on a machine where the thread
+ * waits for a core it may be too early: then a fence succeeds without a rank
+ * that was lost. */
 #include "server/library.h"
 
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* effect.c - a placement put into effect: variables, CPUs, memory. What the
- * user has set stays as it is. */
+/* apply.c - apply a placement: variables, CPUs, memory. What the user has set
+ * is kept. */
 #include "placement/task.h"
 
 #include <stdio.h>
@@ -67,9 +67,9 @@ static bool has_nics(const struct dt_task *task)
     return false;
 }
 
-/* The network by which ranks meet: the one that srun is reached by. Without
- * NICs for RDMA, NCCL sends all it has by the interfaces named here, and this
- * one may be slow: it had better choose. */
+/* The interface by which this node reaches srun, for connections between ranks.
+ * Without NICs for RDMA, NCCL sends all its data over the interfaces named
+ * here, and this one may be slow: then the choice is left to NCCL. */
 static bool set_interface(spank_t spank, const struct dt_task *task)
 {
     char name[IF_NAMESIZE], exactly[IF_NAMESIZE + 1];
@@ -138,7 +138,7 @@ static void bind_cpus(const struct spank_dt *dt, const struct dt_task *task)
                 why.text);
     if (!dt->binds_memory &&
         dt_system_prefer(task->topo, placed->numas, &why) == DT_ERR_SYSTEM &&
-        dt->option[DT_OPTION_GPUS].verbose && task->speaks)
+        dt->option[DT_OPTION_GPUS].verbose && task->prints)
         fprintf(stderr, "dt: note: no memory is preferred: %s\n", why.text);
 }
 

@@ -17,11 +17,11 @@ struct dt_devices {
 };
 
 /* Split list; NULL, "" and Slurm's "NoDevFiles" are no device. The names are
- * not looked into. INVALID_ARG: an empty name, too many, or too long. */
+ * not validated. INVALID_ARG: an empty name, too many, or too long. */
 dt_result_t dt_devices_split(const char *list, struct dt_devices *devices,
                              struct dt_error *err);
 
-/* The devices at index[0 .. n-1], which differ, joined again into text, which
+/* Join the devices at index[0 .. n-1], which must differ, into text, which
  * holds DT_DEVICES_TEXT bytes. */
 void dt_devices_join(const struct dt_devices *devices, const uint8_t *index,
                      size_t n, char *text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* grant.c - what was granted, from names to indices. */
+/* grant.c - granted GPUs and CPUs, from names to indices. */
 #include "placement/grant.h"
 
 #include <string.h>

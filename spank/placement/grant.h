@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* grant.h - which GPUs of the topology, and which of its CPUs, Slurm's names
- * for what it granted mean. Pure. */
+/* grant.h - from Slurm's names for granted GPUs and CPUs to those of the
+ * topology. Pure. */
 #ifndef DT_SPANK_GRANT_H
 #define DT_SPANK_GRANT_H
 
@@ -22,14 +22,14 @@ bool dt_grant_find(const struct dt_devices *granted,
                    const struct dt_devices *user,
                    uint8_t index[DT_TOPO_MAX_GPUS]);
 
-/* true if srun's CUDA_VISIBLE_DEVICES is not the user's wish, but what Slurm
- * set for the script or the step that srun runs in: equal to a list that Slurm
- * left beside it (SLURM_STEP_GPUS, SLURM_JOB_GPUS; NULL if unset), or as many,
+/* true if srun's CUDA_VISIBLE_DEVICES was set by Slurm, for the script or the
+ * step in which srun runs, and not by the user: equal to a list that Slurm set
+ * beside it (SLURM_STEP_GPUS, SLURM_JOB_GPUS; NULL if unset), or as many,
  * numbered from 0 or by UUID. */
 bool dt_grant_is_slurms(const char *visible, const char *step_gpus,
                         const char *job_gpus);
 
-/* What is known of a task's CPUs. */
+/* What Slurm and the kernel tell about a task's CPUs. */
 struct dt_grant_cpus {
     dt_cpuset_t current; /* where it may run now */
     const char

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* nics.h - NICs by name, and in the words of UCX and NCCL. Pure. */
+/* nics.h - NICs by name, and their names for UCX and NCCL. Pure. */
 #ifndef DT_SPANK_NICS_H
 #define DT_SPANK_NICS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* tell.c - what the user is told about the placement: the table of verbose,
- * and what it costs. */
+/* report.c - what is printed about the placement: the table of verbose, and
+ * notes on what the placement costs. */
 #include "placement/task.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 static const struct {
     uint32_t note;
-    bool loss; /* told without verbose, too */
+    bool loss; /* printed without verbose, too */
     const char *text;
 } notes[] = {
     {DT_PLACE_NOTE_FAR_CPUS, true,
@@ -65,8 +65,8 @@ static void print_row(const struct dt_table *table, const struct dt_task *task,
     dt_table_print_row(table, &row, out);
 }
 
-/* The rows of the node from its first task, so that they come in order; but
- * GPUs that Slurm bound to a task are known to that task only. */
+/* The first task of a node prints all rows, in order. GPUs that Slurm bound to
+ * a task are known to that task only: then each prints its own. */
 static void print_rows(spank_t spank, const struct dt_task *task, FILE *out)
 {
     struct dt_table table = dt_table_widths(task->env);
@@ -83,21 +83,21 @@ static void print_rows(spank_t spank, const struct dt_task *task, FILE *out)
     }
 }
 
-/* What is wrong with a node: from its first task. The same is often wrong with
- * all of them, so that without verbose the first node speaks for all; but not
- * about a GPU that is lost. */
+/* The first task of a node prints these. A topology is often unknown on all
+ * nodes alike: without verbose only the first node prints it. A lost GPU is
+ * printed for each node. */
 static void print_node_notes(const struct spank_dt *dt,
                              const struct dt_task *task, FILE *out)
 {
     bool verbose = dt->option[DT_OPTION_GPUS].verbose;
-    bool speaks = task->speaks || (verbose && task->local_rank == 0);
+    bool prints = task->prints || (verbose && task->local_rank == 0);
     char name[DT_DEVICES_TEXT];
-    if (speaks && *task->no_topology.text)
+    if (prints && *task->no_topology.text)
         fprintf(out,
                 "dt: note: node %s: GPUs are dealt out in order, CPUs and NICs "
                 "left alone, as its topology is not known: %s\n",
                 task->node, task->no_topology.text);
-    else if (speaks && verbose && *dt->remark.text)
+    else if (prints && verbose && *dt->remark.text)
         fprintf(out, "dt: note: node %s: %s\n", task->node, dt->remark.text);
     for (size_t k = 0; k < task->granted.n; k++)
         if (task->topo->gpu[task->gpu[k]].lost) {
@@ -109,7 +109,7 @@ static void print_node_notes(const struct spank_dt *dt,
         }
 }
 
-/* No loss, but the user's wish, where there are more tasks than CPUs. */
+/* The user requested more tasks than CPUs. */
 static bool few_cpus_is_wanted(const struct dt_task *task)
 {
     size_t ncpus = dt_cpuset_count(&task->request.cpus);
@@ -139,7 +139,7 @@ static void print_notes(const struct spank_dt *dt, const struct dt_task *task,
             fprintf(out, "dt: note: %s\n", notes[i].text);
 }
 
-/* In one piece, so that lines of other tasks do not come between. */
+/* One write if possible, so that lines of other tasks do not come between. */
 static void write_all(const char *text, size_t size)
 {
     for (size_t done = 0; done < size;) {
@@ -164,7 +164,7 @@ void dt_task_report(spank_t spank, const struct spank_dt *dt,
         print_rows(spank, task, out);
     if (first)
         print_node_notes(dt, task, out);
-    if (task->speaks)
+    if (task->prints)
         print_notes(dt, task, out);
     if (fclose(out) == 0)
         write_all(text, size);

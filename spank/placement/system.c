@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* of <numaif.h>, which belongs to a library we do not need */
+/* of <numaif.h>, a header of libnuma */
 enum { POLICY_PREFERRED = 1, POLICY_PREFERRED_MANY = 5 };
 
 /* The kernel asks the device cgroup here, as it would for open(), which on a
@@ -135,7 +135,7 @@ static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
     return false;
 }
 
-/* The address that we would have for the host at to. */
+/* The local address of a route to that host. */
 static bool own_address(const struct addrinfo *to, struct sockaddr_storage *own)
 {
     socklen_t length = sizeof(*own);

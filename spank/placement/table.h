@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* table.h - the table of --dt-gpus=verbose. srun prints its header, the nodes
- * their rows: the widths come from what both know, Slurm's variables. Pure. */
+/* table.h - the table of --dt-gpus=verbose. srun prints its header and each
+ * node its rows; both take the widths from Slurm's variables. Pure. */
 #ifndef DT_SPANK_TABLE_H
 #define DT_SPANK_TABLE_H
 

@@ -12,7 +12,7 @@
 #include "placement/nics.h"
 #include "placement/system.h"
 #include "placement/table.h"
-#include "topo/sources.h"
+#include "topo/model/model.h"
 
 const char *const dt_visible[DT_NVISIBLE] = {
     "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK",
@@ -20,7 +20,7 @@ const char *const dt_visible[DT_NVISIBLE] = {
 
 /* true if the step has GPUs that Slurm does not name to its tasks. Either
  * variable alone may come from the job around the step. */
-static bool withheld(char *const *env)
+static bool names_withheld(char *const *env)
 {
     const char *gpus = dt_table_getenv(env, "SLURM_GPUS_ON_NODE");
     const char *bind = dt_table_getenv(env, "SLURMD_TRES_BIND");
@@ -34,7 +34,7 @@ dt_result_t dt_task_slurms_gpus(char *const *env, struct dt_devices *devices,
 {
     const char *list = NULL;
     bool named = dt_table_getenv(env, "SLURM_STEP_GPUS");
-    if (!named && withheld(env))
+    if (!named && names_withheld(env))
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "with --gpu-bind=none, Slurm names no GPU to the "
                             "tasks: leave --gpu-bind out");
@@ -69,7 +69,7 @@ static dt_result_t identify(spank_t spank, struct dt_task *task,
                      ? (uint32_t)number
                      : rank;
     task->rank_offset = task->rank - rank;
-    task->speaks = task->rank == 0;
+    task->prints = task->rank == 0;
     return DT_SUCCESS;
 }
 
@@ -87,7 +87,7 @@ static dt_result_t count_only(struct dt_task *task, struct dt_error *err)
             return DT_ERR_NO_MEMORY;
         task->gpu[k] = (uint8_t)k;
     }
-    return dt_topo_finish(task->topo, err);
+    return dt_topo_normalize(task->topo, err);
 }
 
 /* The names that Slurm's GPUs have on the node. Where a cgroup hides the
@@ -102,23 +102,24 @@ static const struct dt_devices *names_on_node(const struct dt_task *task,
     return same_gpus ? step : &task->granted;
 }
 
-/* Slurm's numbers for GPUs of one task can mean any, unless their device files
- * tell. */
+/* Slurm numbers the GPUs of one task from 0 or by device file; without the
+ * files in the topology the numbers are ambiguous. */
 static dt_result_t check_files(const struct dt_task *task, struct dt_error *why)
 {
     for (uint32_t i = 0; task->bound && i < task->topo->ngpus; i++)
         if (!*task->topo->gpu[i].file)
             return dt_error_set(why, DT_ERR_NOT_FOUND,
-                                "the device file of GPU %u is not known, so "
-                                "that Slurm's numbers for GPUs of one task "
-                                "say nothing: add File= to the site file",
+                                "the device file of GPU %u is not known, and "
+                                "Slurm's numbers for the GPUs of one task are "
+                                "ambiguous without: add File= to the site file",
                                 i);
     return DT_SUCCESS;
 }
 
-/* What the helper found; else, or if it does not fit the grant, a count. */
-static dt_result_t know_node(const struct spank_dt *dt, struct dt_task *task,
-                             struct dt_error *err)
+/* The topology from dt-topo; a count if there is none or it does not fit the
+ * grant. */
+static dt_result_t read_topology(const struct spank_dt *dt,
+                                 struct dt_task *task, struct dt_error *err)
 {
     struct dt_error *why = &task->no_topology;
     struct dt_devices step;
@@ -138,7 +139,7 @@ static dt_result_t know_node(const struct spank_dt *dt, struct dt_task *task,
     return DT_SUCCESS;
 }
 
-/* The user's CUDA_VISIBLE_DEVICES leaves only those it names. */
+/* Keep the GPUs that the user's CUDA_VISIBLE_DEVICES names. */
 static void choose(struct dt_task *task)
 {
     struct dt_devices wanted;
@@ -219,8 +220,8 @@ static uint32_t place_of(const struct dt_task *task, uint8_t gpu)
     return place;
 }
 
-/* Who lists GPUs means them for the tasks in that order: device index i is
- * local rank i's. */
+/* The user's list is dealt out in its order: device index i is local rank i's.
+ */
 static void request_chosen(struct dt_task *task)
 {
     dt_place_request_t *request = &task->request;
@@ -265,7 +266,7 @@ static dt_result_t place(spank_t spank, const struct spank_dt *dt,
         return rc;
     task->nslurm = task->granted.n;
     task->bound = task->granted.n && task->granted.n < dt->step_gpus;
-    if ((rc = know_node(dt, task, err)) != DT_SUCCESS)
+    if ((rc = read_topology(dt, task, err)) != DT_SUCCESS)
         return rc;
     choose(task);
     if ((rc = make_request(spank, dt, task, err)) != DT_SUCCESS)

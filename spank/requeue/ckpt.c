@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* ckpt.c - --dt-ckpt and its kin, from srun to the tasks' variables. */
+/* ckpt.c - --dt-ckpt and the other options about checkpoints: from srun to the
+ * tasks' variables. */
 #include "requeue/requeue.h"
 
 #include <stdio.h>
@@ -66,8 +67,8 @@ static void set_directories(const struct spank_dt *dt)
     }
 }
 
-/* When the job's time ends: newer Slurms tell each step, others are asked once
- * per step. */
+/* When the job's time ends: newer Slurms set a variable in each step; with
+ * others, squeue is run once per step. */
 static void set_job_end(spank_t spank)
 {
     const char *known = getenv("SLURM_JOB_END_TIME");
@@ -92,8 +93,8 @@ static void set_job_end(spank_t spank)
         setenv(DT_ENV_JOB_END, answer, 1);
 }
 
-/* In a batch script, which is on this node. */
-static void leave_note(const struct spank_dt *dt)
+/* srun in a batch script runs on the node of the record. */
+static void add_to_record(const struct spank_dt *dt)
 {
     const uint32_t *cap = dt->option[DT_OPTION_REQUEUE].cap;
     const char *job = getenv("SLURM_JOB_ID"), *node = getenv("SLURMD_NODENAME");
@@ -130,12 +131,12 @@ void dt_ckpt_local(spank_t spank, const struct spank_dt *dt)
         return;
     set_directories(dt);
     set_job_end(spank);
-    leave_note(dt);
+    add_to_record(dt);
 }
 
 /* ---- the tasks ---- */
 
-/* srun has put the absolute path there, unless --export kept it back. */
+/* srun has set the absolute path, unless --export keeps variables back. */
 static bool set_directory(spank_t spank, const char *name,
                           const char *directory)
 {
@@ -148,7 +149,7 @@ static bool set_directory(spank_t spank, const char *name,
            spank_setenv(spank, name, path, 1) == ESPANK_SUCCESS;
 }
 
-/* A run that goes on under its name, also where it is recorded. */
+/* Experiment trackers record a requeued job as one run. */
 static bool set_trackers(spank_t spank)
 {
     char id[256], other[8];

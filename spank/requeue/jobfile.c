@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* note.c - files of the job's user in the node's /dev/shm. */
+/* jobfile.c - the notice files and the requeue record of a job. */
 #include "requeue/jobfile.h"
 
 #include <errno.h>
@@ -67,5 +67,5 @@ void dt_jobfile_record_add(int fd, const char *line)
     int length = snprintf(text, sizeof(text), "%s\n", line);
     if (length > 0 && (size_t)length < sizeof(text) &&
         write(fd, text, (size_t)length) < 0)
-        return; /* no room: as if it had not been said */
+        return; /* /dev/shm is full: the line is lost */
 }

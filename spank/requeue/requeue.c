@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* requeue.c - the end of a batch script, and what its steps have noted. */
+/* requeue.c - requeue at the end of a batch script, the requeue record of its
+ * steps, and the notice. */
 #include "requeue/requeue.h"
 
 #include <stdio.h>
@@ -30,15 +31,15 @@ static bool is_batch(spank_t spank)
            step == SLURM_BATCH_SCRIPT;
 }
 
-/* slurmd's name of the node, not what the job's environment says. */
+/* slurmd's name of the node, not the one in the job's environment. */
 static const char *node_name(void)
 {
     const char *node = getenv("SLURMD_NODENAME");
     return node ? node : "localhost";
 }
 
-/* number: of the job; NULL: as its environment says, which is the same for all
- * components of a heterogeneous one. */
+/* number is the job's, or NULL: then SLURM_JOB_ID, which is the same for all
+ * components of a heterogeneous job. */
 static bool name_job(spank_t spank, const char *number,
                      char job[DT_JOBFILE_JOB])
 {
@@ -58,7 +59,8 @@ struct environment {
     char *list[ENVIRONMENT + 1];
 };
 
-/* It runs as the user, who may well say where Slurm's commands are. */
+/* dt-requeue runs as the user, and finds Slurm's commands in the user's PATH.
+ */
 static void make_environment(spank_t spank, struct environment *env)
 {
     static const char standard[] = "/usr/bin:/bin:/usr/local/bin";
@@ -79,7 +81,7 @@ static void make_environment(spank_t spank, struct environment *env)
     env->list[n] = NULL;
 }
 
-/* As scontrol knows it: the number alone may be all of an array. */
+/* As scontrol takes it: the number alone may mean all elements of an array. */
 static void job_name(spank_t spank, char name[64])
 {
     uint32_t id = 0, array, element;
@@ -145,7 +147,7 @@ void dt_requeue_batch_init(spank_t spank, const struct spank_dt *dt)
 
 static void batch_exit(spank_t spank, const struct spank_dt *dt, int status)
 {
-    char job[64], restarts[16], caps[64], text[16], note[DT_JOBFILE_PATH];
+    char job[64], restarts[16], caps[64], text[16], record[DT_JOBFILE_PATH];
     char raw[16], key[DT_JOBFILE_JOB], mode[4] = "";
     uint32_t id = 0;
     struct environment env;
@@ -154,9 +156,9 @@ static void batch_exit(spank_t spank, const struct spank_dt *dt, int status)
     spank_get_item(spank, S_JOB_ID, &id);
     snprintf(raw, sizeof(raw), "%u", (unsigned)id);
     if (!name_job(spank, raw, key) ||
-        !dt_jobfile_record_path(key, node_name(), note))
+        !dt_jobfile_record_path(key, node_name(), record))
         return;
-    if ((option->type != DT_OPTION_SET && access(note, F_OK) != 0) ||
+    if ((option->type != DT_OPTION_SET && access(record, F_OK) != 0) ||
         !dt_remote_user(spank, &user))
         return;
     job_name(spank, job);
@@ -171,7 +173,7 @@ static void batch_exit(spank_t spank, const struct spank_dt *dt, int status)
                           text,
                           restarts,
                           caps,
-                          note,
+                          record,
                           (char *)(*mode == 'a' ? "1" : "0"),
                           NULL};
     const struct dt_helper how = {
@@ -180,8 +182,8 @@ static void batch_exit(spank_t spank, const struct spank_dt *dt, int status)
     int rc = dt_helper_run(&how, END_MS, STDERR_FILENO, NULL, 0);
     if (rc != 0 && rc != 1)
         fprintf(stderr,
-                "dt: note: dt-requeue could not do its work: if the job is not "
-                "in the queue now, `scontrol requeue %s` brings it back\n",
+                "dt: note: dt-requeue failed: if the job is not in the queue "
+                "now, `scontrol requeue %s` requeues it\n",
                 job);
 }
 
@@ -198,14 +200,13 @@ static void make_notice(spank_t spank, struct spank_dt *dt)
     if (dt_jobfile_make_notice(job, step, node_name(), dt->notice, &why) !=
         DT_SUCCESS) {
         dt->notice[0] = '\0';
-        slurm_info("dt: note: the step is not told when to leave: %s",
-                   why.text);
+        slurm_info("dt: note: the step has no notice file: %s", why.text);
     }
 }
 
 /* ---- the signal ---- */
 
-/* The environment in which it hears of what the tasks do. */
+/* It gets the variables by which the tasks, too, learn when to leave. */
 static dt_result_t start_watch(spank_t spank, struct spank_dt *dt, pid_t leader,
                                struct dt_error *err)
 {
@@ -241,7 +242,7 @@ void dt_requeue_task_post_fork(spank_t spank, struct spank_dt *dt)
     if (rc == DT_SUCCESS)
         rc = dt_watch_add(&dt->watch, pid, &why);
     if (rc != DT_SUCCESS)
-        slurm_info("dt: note: no signal comes with the notice: %s", why.text);
+        slurm_info("dt: note: --dt-notice-signal has no effect: %s", why.text);
 }
 
 /* ---- steps ---- */
@@ -258,7 +259,7 @@ void dt_requeue_user_init(spank_t spank, struct spank_dt *dt)
         name_job(spank, NULL, job) &&
         dt_jobfile_record_path(job, node_name(), path)) {
         int fd = dt_jobfile_record_open(path, false);
-        dt->note = fd < 0 ? 0 : fd; /* 0 is taken */
+        dt->record = fd < 0 ? 0 : fd; /* 0 is taken */
     }
 }
 
@@ -277,15 +278,16 @@ void dt_requeue_task_exit(spank_t spank, struct spank_dt *dt)
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     char text[16];
     snprintf(text, sizeof(text), "%d", code);
-    if (dt->note > 0 && (code == DT_EXIT_REQUEUE || code == DT_EXIT_NO_RESTART))
-        dt_jobfile_record_add(dt->note, text);
+    if (dt->record > 0 &&
+        (code == DT_EXIT_REQUEUE || code == DT_EXIT_NO_RESTART))
+        dt_jobfile_record_add(dt->record, text);
 }
 
 void dt_requeue_exit(struct spank_dt *dt)
 {
-    if (dt->note > 0)
-        close(dt->note);
-    dt->note = 0;
+    if (dt->record > 0)
+        close(dt->record);
+    dt->record = 0;
     dt_watch_end(&dt->watch);
     if (*dt->notice)
         unlink(dt->notice);

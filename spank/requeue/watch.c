@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* watch.c - the plugin's end of the socket to who signals the leaders. */
+/* watch.c - the plugin's end of the socket to dt-requeue _watch. */
 #include "requeue/watch.h"
 
 #include <errno.h>
@@ -34,9 +34,9 @@ static bool find_freezer(const char *pid, char path[PATH_MAX])
     return at;
 }
 
-/* By the freezer Slurm finds the processes of a step where it knows them by
- * cgroups of version 1, and slurmstepd is not in there; with version 2 it
- * signals slurmstepd's children, too. *fd is 0 if there is nothing to join. */
+/* With cgroups of version 1, Slurm finds the processes of a step in the
+ * freezer, where slurmstepd is not; with version 2 it signals the children of
+ * slurmstepd, too. *fd is 0 if there is no cgroup to enter. */
 static dt_result_t open_freezer(pid_t leader, int *fd, struct dt_error *err)
 {
     char own[PATH_MAX], theirs[PATH_MAX], path[PATH_MAX + 64], pid[16];

@@ -16,7 +16,7 @@
 
 #include "base/step.h"
 
-enum { FORK_MS = 5000, END_MS = 3000, CLEAN_MS = 2000, DEAF_MS = 1000 };
+enum { FORK_MS = 5000, END_MS = 3000, CLEAN_MS = 2000, STUCK_MS = 1000 };
 
 dt_result_t dt_daemon_name(struct dt_daemon *daemon, uint32_t job,
                            uint32_t step, struct dt_error *err)
@@ -38,11 +38,11 @@ enum packet { NOTHING, READY, FAILED, SAY, BYE, GONE };
 static const struct {
     const char *word;
     enum packet packet;
-} words[] = {
+} packets[] = {
     {"ready\n", READY}, {"failed ", FAILED}, {"say ", SAY}, {"bye", BYE}};
 
-/* There is room for the sender's name, and none for descriptors of the
- * user's. */
+/* The control buffer has room for the sender's credentials only: descriptors
+ * that the daemon, a process of the user's, may send are dropped. */
 static ssize_t receive(struct dt_daemon *daemon, char *room)
 {
     union {
@@ -66,8 +66,8 @@ static ssize_t receive(struct dt_daemon *daemon, char *room)
     return n;
 }
 
-/* What has come; *text is what follows its word. Anything that is not in the
- * contract is as if the daemon were gone. */
+/* The next packet; *text is what follows its first word. One that is not in the
+ * protocol counts as the end of the daemon. */
 static enum packet take(struct dt_daemon *daemon, char *room, const char **text)
 {
     ssize_t n = receive(daemon, room);
@@ -76,11 +76,11 @@ static enum packet take(struct dt_daemon *daemon, char *room, const char **text)
     if (n <= 0 || n >= DT_STEP_PACKET)
         return GONE;
     room[n] = '\0';
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        size_t length = strlen(words[i].word);
-        if (!strncmp(room, words[i].word, length)) {
+    for (size_t i = 0; i < sizeof(packets) / sizeof(packets[0]); i++) {
+        size_t length = strlen(packets[i].word);
+        if (!strncmp(room, packets[i].word, length)) {
             *text = room + length;
-            return words[i].packet;
+            return packets[i].packet;
         }
     }
     return GONE;
@@ -100,27 +100,27 @@ static enum packet await(struct dt_daemon *daemon, long long end, char *room,
     }
 }
 
-/* If it is gone, its end has told the user more than we could. */
-static void tell(struct dt_daemon *daemon, const char *what, uint32_t rank,
-                 int number)
+/* A daemon that is gone is no error here: its end is reported elsewhere. */
+static void notify(struct dt_daemon *daemon, const char *what, uint32_t rank,
+                   int number)
 {
     char text[64];
     int length =
         snprintf(text, sizeof(text), "%s %u %d", what, (unsigned)rank, number);
     const int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
-    if (!daemon->fd || daemon->deaf ||
+    if (!daemon->fd || daemon->stuck ||
         send(daemon->fd, text, (size_t)length, flags) >= 0)
         return;
     struct pollfd room = {daemon->fd, POLLOUT, 0};
-    daemon->deaf = errno != EAGAIN || poll(&room, 1, DEAF_MS) != 1 ||
-                   send(daemon->fd, text, (size_t)length, flags) < 0;
+    daemon->stuck = errno != EAGAIN || poll(&room, 1, STUCK_MS) != 1 ||
+                    send(daemon->fd, text, (size_t)length, flags) < 0;
 }
 
 /* ---- starting ---- */
 
-/* The daemon is nobody's child; make it ours. Then it is one of the processes
- * of the step wherever Slurm knows these by their parents: killed with it, and
- * stopped with it, or a suspended job's ranks would look as if they hung. */
+/* The daemon forks twice; as a subreaper, slurmstepd becomes its parent. Then
+ * Slurm takes it for a process of the step also where it finds these by their
+ * parents, and kills and suspends it with the step. */
 static bool start_to_adopt(void)
 {
     int already = 0;
@@ -139,7 +139,7 @@ static dt_result_t spawn(const struct dt_daemon *daemon, int theirs,
     bool adopting = start_to_adopt();
     dt_result_t rc = dt_helper_start(&helper, &pid, err);
     bool ended = rc == DT_SUCCESS && dt_helper_await(pid, FORK_MS, &status);
-    if (adopting) /* the processes of the user keep their ways */
+    if (adopting) /* other processes of the user are not adopted */
         prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
     if (rc != DT_SUCCESS)
         return rc;
@@ -172,7 +172,7 @@ static dt_result_t await_ready(struct dt_daemon *daemon, int limit_ms,
                             "%s was not ready after %d s", daemon->program,
                             limit_ms / 1000);
     default:
-        return dt_error_set(err, DT_ERR_SYSTEM, "%s ended without a word",
+        return dt_error_set(err, DT_ERR_SYSTEM, "%s ended without a message",
                             daemon->program);
     }
 }
@@ -188,9 +188,9 @@ static dt_result_t start(struct dt_daemon *daemon, const char *config,
         dt_error_set(err, rc, "no socket: %s", strerror(errno));
     else if (send(ends[0], config, strlen(config),
                   MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        dt_error_set(err, rc, "no room for what %s is to be told: %s",
+        dt_error_set(err, rc, "the configuration of %s cannot be sent: %s",
                      daemon->program, strerror(errno));
-    else /* which finds its configuration there, and need not wait */
+    else /* the configuration is in the socket before the daemon starts */
         rc = spawn(daemon, ends[1], err);
     if (ends[1] >= 0)
         close(ends[1]);
@@ -216,11 +216,11 @@ dt_result_t dt_daemon_start(struct dt_daemon *daemon, const char *config,
     return rc;
 }
 
-/* ---- at work ---- */
+/* ---- while it runs ---- */
 
 void dt_daemon_notify_started(struct dt_daemon *daemon, uint32_t rank, int pid)
 {
-    tell(daemon, "started", rank, pid);
+    notify(daemon, "started", rank, pid);
 }
 
 bool dt_daemon_notify_ended(struct dt_daemon *daemon, uint32_t rank, int status)
@@ -228,12 +228,12 @@ bool dt_daemon_notify_ended(struct dt_daemon *daemon, uint32_t rank, int status)
     if (!daemon->fd || daemon->ended == rank + 1)
         return false;
     daemon->ended = rank + 1;
-    tell(daemon, "ended", rank,
-         WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+    notify(daemon, "ended", rank,
+           WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
     return --daemon->running == 0;
 }
 
-void dt_daemon_receive(struct dt_daemon *daemon, dt_daemon_print_t *say)
+void dt_daemon_receive(struct dt_daemon *daemon, dt_daemon_print_t *print)
 {
     const char *text;
     enum packet packet = SAY;
@@ -241,9 +241,9 @@ void dt_daemon_receive(struct dt_daemon *daemon, dt_daemon_print_t *say)
     while (room && packet == SAY) {
         packet = take(daemon, room, &text);
         if (packet == SAY)
-            say(text);
+            print(text);
     }
-    daemon->bye = daemon->bye || packet == BYE;
+    daemon->ended_itself = daemon->ended_itself || packet == BYE;
     free(room);
 }
 
@@ -268,10 +268,10 @@ bool dt_daemon_variable(const char **at, char *room, size_t size,
 
 /* ---- the end ---- */
 
-/* Where Slurm kills the step by its cgroup, the daemon may be in that of the
- * job only, and would be left for ever. If it is no child of ours any more, its
- * number may be another's by now. */
-static void insist(const struct dt_daemon *daemon)
+/* Slurm kills a step by its cgroup, and the daemon may be in that of the job
+ * only. If it is no child of this process any more, its number may be another
+ * process's by now. */
+static void kill_daemon(const struct dt_daemon *daemon)
 {
     siginfo_t info;
     if (daemon->pid > 0 && waitid(P_PID, (id_t)daemon->pid, &info,
@@ -279,7 +279,7 @@ static void insist(const struct dt_daemon *daemon)
         dt_helper_kill(daemon->pid);
 }
 
-/* After a daemon that was killed before it could tidy up. */
+/* Remove the files of a daemon that was killed. */
 static void clean(const struct dt_daemon *daemon)
 {
     char *const argv[] = {(char *)daemon->program, (char *)"--clean",
@@ -293,7 +293,7 @@ static void clean(const struct dt_daemon *daemon)
         dt_helper_kill(pid);
 }
 
-void dt_daemon_end(struct dt_daemon *daemon, dt_daemon_print_t *say)
+void dt_daemon_end(struct dt_daemon *daemon, dt_daemon_print_t *print)
 {
     const char *text;
     enum packet packet = SAY;
@@ -304,14 +304,14 @@ void dt_daemon_end(struct dt_daemon *daemon, dt_daemon_print_t *say)
     }
     shutdown(daemon->fd, SHUT_WR);
     long long end = dt_helper_end(END_MS);
-    while (room && !daemon->bye &&
+    while (room && !daemon->ended_itself &&
            (packet == SAY || packet == READY || packet == FAILED)) {
         packet = await(daemon, end, room, &text);
-        if (packet == SAY && say)
-            say(text);
+        if (packet == SAY && print)
+            print(text);
     }
-    if (packet != BYE && !daemon->bye) {
-        insist(daemon);
+    if (packet != BYE && !daemon->ended_itself) {
+        kill_daemon(daemon);
         clean(daemon);
     }
     free(room);

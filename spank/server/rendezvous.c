@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* meeting.c - srun's side of the PMIx servers' meeting. */
+/* rendezvous.c - srun's side of the rendezvous. */
 #include "server/rendezvous.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 enum { FORK_MS = 5000, BACKLOG = 1024 };
 
-/* Of both kinds of addresses, where the kernel has both. */
+/* For IPv6 and IPv4, where the kernel has both. */
 static int open_socket(void)
 {
     const struct sockaddr_in6 six = {.sin6_family = AF_INET6};
@@ -54,18 +54,18 @@ static bool port_of(int fd, uint16_t *port)
     return true;
 }
 
-static dt_result_t spawn(const struct dt_rendezvous *meeting, int listener,
+static dt_result_t spawn(const struct dt_rendezvous *self, int listener,
                          int life, struct dt_error *err)
 {
     char number[5][16];
-    const uint32_t numbers[] = {meeting->job, meeting->step, meeting->nodes,
-                                meeting->ranks, (uint32_t)meeting->limit};
-    char *argv[9] = {(char *)meeting->program, (char *)"--meet"};
+    const uint32_t numbers[] = {self->job, self->step, self->nodes, self->ranks,
+                                (uint32_t)self->limit};
+    char *argv[9] = {(char *)self->program, (char *)"--meet"};
     for (size_t i = 0; i < 5; i++) {
         snprintf(number[i], sizeof(number[i]), "%u", (unsigned)numbers[i]);
         argv[2 + i] = number[i];
     }
-    argv[7] = (char *)meeting->munge;
+    argv[7] = (char *)self->munge;
     const struct dt_helper helper = {
         .argv = argv,
         .fd = {listener, life, -1},
@@ -82,12 +82,12 @@ static dt_result_t spawn(const struct dt_rendezvous *meeting, int listener,
     }
     if (status && status != -1)
         return dt_error_set(err, DT_ERR_SYSTEM, "%s cannot be run",
-                            meeting->program);
+                            self->program);
     return DT_SUCCESS;
 }
 
-dt_result_t dt_rendezvous_open(const struct dt_rendezvous *meeting,
-                               uint16_t *port, struct dt_error *err)
+dt_result_t dt_rendezvous_open(const struct dt_rendezvous *self, uint16_t *port,
+                               struct dt_error *err)
 {
     int life[2] = {-1, -1};
     dt_result_t rc = DT_ERR_SYSTEM;
@@ -95,9 +95,10 @@ dt_result_t dt_rendezvous_open(const struct dt_rendezvous *meeting,
     if (low >= 0)
         listener = fcntl(low, F_DUPFD_CLOEXEC, 3);
     if (listener >= 0 && port_of(listener, port) && dt_helper_pipe(life))
-        rc = spawn(meeting, listener, life[0], err);
+        rc = spawn(self, listener, life[0], err);
     else
-        dt_error_set(err, rc, "no socket to meet at: %s", strerror(errno));
+        dt_error_set(err, rc, "no socket for the rendezvous: %s",
+                     strerror(errno));
     if (low >= 0)
         close(low);
     if (listener >= 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* meeting.h - the place where the PMIx servers of a step meet, opened by srun:
- * a listening socket, which dt-pmixd --meet serves in the background. */
+/* rendezvous.h - where the PMIx servers of a step find each other: a listener
+ * that srun opens and dt-pmixd --meet serves in the background. */
 #ifndef DT_SPANK_RENDEZVOUS_H
 #define DT_SPANK_RENDEZVOUS_H
 
@@ -13,17 +13,17 @@
 struct dt_rendezvous {
     const char *program, *munge; /* munged's socket, NULL: munge's own */
     uint32_t job, step, nodes, ranks;
-    int limit; /* seconds until all must have come */
+    int limit; /* seconds until all nodes must be connected */
 };
 
-/* Open it at *port of any address. It ends when all have met, or with this
- * process, however that ends. */
+/* Open it at *port of any address. It ends once all nodes are connected, or
+ * with this process, however that ends. */
 dt_result_t dt_rendezvous_open(const struct dt_rendezvous *meeting,
                                uint16_t *port, struct dt_error *err);
 
-/* Did the user name, on this command line of srun, what ranks meet by? It holds
- * a NUL after each argument, and ends with the program and what is the
- * program's, so many in all. */
+/* Does this command line of srun have an --mpi? It has a NUL after each
+ * argument; its last `program` arguments are the user's program and that
+ * program's. */
 bool dt_rendezvous_names_mpi(FILE *command_line, size_t program);
 
 /* The first name of a Slurm node list such as "n[1-3,08],login", at most size

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* step.c - what dt-pmixd is told of the step, base/step.h. */
+/* server.c - the configuration of dt-pmixd (base/step.h), and the variables
+ * that it gives to the tasks. */
 #include "server/server.h"
 
 #include <stdio.h>
@@ -13,13 +14,13 @@
 #include "environment.h"
 #include "server/rendezvous.h"
 
-enum { COMMAND_MAX = 4096 }; /* bytes of it that ranks are told */
+enum { COMMAND_MAX = 4096 }; /* bytes of it that PMIx passes to ranks */
 
 struct step {
     uint32_t job, step, node, nodes, ranks, local;
 };
 
-/* Slurm's items are those of a component, this variable is of the whole. */
+/* Slurm's items describe one component, this variable the whole step. */
 static bool heterogeneous(spank_t spank)
 {
     char text[16];
@@ -97,9 +98,9 @@ static void print_local(spank_t spank, const struct step *step, FILE *out)
     fputc('\n', out);
 }
 
-/* Where the daemons meet: at srun's, which is whom this node was called by; or,
- * where srun's variables do not arrive, at the first node's. */
-static void print_meet(spank_t spank, const struct step *step, FILE *out)
+/* The rendezvous: at srun, whose address this node knows; or at the first node,
+ * where --export keeps srun's variables back. */
+static void print_rendezvous(spank_t spank, const struct step *step, FILE *out)
 {
     char host[256], first[256], text[16], nodes[16384];
     int64_t port;
@@ -120,7 +121,7 @@ static void print_meet(spank_t spank, const struct step *step, FILE *out)
     spank_getenv(spank, "SLURM_STEP_NODELIST", nodes, sizeof(nodes));
     nodes[sizeof(nodes) - 1] = '\0';
     dt_rendezvous_first_node(nodes, first, sizeof(first));
-    /* a name that nobody resolves does not matter where srun runs there */
+    /* srun's own address is added: the node's name may not resolve */
     fprintf(out, "meet %s%s%s 0\n", *first ? first : "localhost",
             called ? "," : "", called ? host : "");
 }
@@ -156,7 +157,7 @@ static dt_result_t print(spank_t spank, const struct spank_dt *dt,
     if (dt->munge)
         fprintf(out, "munge %s\n", dt->munge);
     print_local(spank, step, out);
-    print_meet(spank, step, out);
+    print_rendezvous(spank, step, out);
     print_command(spank, out);
     return DT_SUCCESS;
 }
@@ -180,7 +181,8 @@ dt_result_t dt_server_start(spank_t spank, struct spank_dt *dt,
         rc = dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
     else if (rc == DT_SUCCESS && size >= DT_STEP_PACKET)
         rc = dt_error_set(err, DT_ERR_UNSUPPORTED,
-                          "more ranks on a node than dt-pmixd can be told");
+                          "more ranks on this node than fit into the "
+                          "configuration of dt-pmixd");
     if (rc == DT_SUCCESS) {
         dt->daemon.program = dt->pmixd ? dt->pmixd : DT_PMIXD_PROGRAM;
         dt->daemon.user = *user;
@@ -194,8 +196,8 @@ dt_result_t dt_server_start(spank_t spank, struct spank_dt *dt,
 
 /* ---- the tasks' variables ---- */
 
-/* The name of a variable by which another server, be it Slurm's or the one of
- * a step around this, tells a rank who it is. */
+/* The name of a PMIx variable that another server has set: Slurm's, or the one
+ * of a step around this one. */
 static bool find_foreign(spank_t spank, char *name, size_t size)
 {
     static const char pmix[] = "PMIX_", users[] = "PMIX_MCA_";

@@ -52,9 +52,9 @@ static double run(const struct job *job, size_t type)
         if (type == NTYPES)
             memcpy(job->dst, job->in[i % job->n], job->bytes);
         else
-            dt_exec_fold(job->dst, job->in, job->n,
-                         job->bytes / dt_dtype_size(types[type].dtype),
-                         types[type].dtype, DT_OP_SUM, 1.0);
+            dt_exec_reduce_n(job->dst, job->in, job->n,
+                             job->bytes / dt_dtype_size(types[type].dtype),
+                             types[type].dtype, DT_OP_SUM, 1.0);
     return (now_us() - start) / (double)times;
 }
 

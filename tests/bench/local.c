@@ -188,7 +188,8 @@ static double fold_bound(struct rank *r, size_t len)
             size_t bite = half - at < 16384 ? half - at : 16384;
             in[0] = a + at;
             in[1] = b + at;
-            dt_exec_fold(a + at, in, 2, bite / 4, DT_DTYPE_F32, DT_OP_SUM, 1);
+            dt_exec_reduce_n(a + at, in, 2, bite / 4, DT_DTYPE_F32, DT_OP_SUM,
+                             1);
             memcpy(b + at, a + at, bite);
         }
     return (now_us() - start) / (double)times;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "topo/model.h"
+#include "topo/model/model.h"
 
 enum { RUNS = 1000 };
 
@@ -40,7 +40,7 @@ static dt_topo_t *machine(uint32_t ngpus, enum kind kind)
             if (a / 2 == b / 2)
                 topo->pci[a][b] = topo->pci[b][a] = DT_PATH_PIX;
         }
-    if (!topo || dt_topo_finish(topo, NULL) != DT_SUCCESS)
+    if (!topo || dt_topo_normalize(topo, NULL) != DT_SUCCESS)
         abort();
     return topo;
 }

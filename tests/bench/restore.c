@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
-#include "boot/fork.h"
+#include "../fork/fork.h"
 #include "job.h"
 
 enum { TENSORS = 32, RANKS_MAX = 64 };
@@ -144,7 +144,7 @@ static int run_rank(char **argv)
 static void start(struct bench *b, int64_t step, bool last)
 {
     char number[32], fd[16];
-    size_t size = dt_fork_area_size((size_t)b->ranks);
+    size_t size = fork_area_size((size_t)b->ranks);
     int area = memfd_create("restore", 0);
     need(area >= 0 && ftruncate(area, (off_t)size) == 0, "memfd");
     snprintf(number, sizeof(number), "%lld", (long long)step);
@@ -155,10 +155,12 @@ static void start(struct bench *b, int64_t step, bool last)
         need(b->pid[r] >= 0, "fork");
         if (b->pid[r] > 0)
             continue;
-        char place[64];
+        const struct fork_place place = {.rank = (size_t)r,
+                                         .size = (size_t)b->ranks,
+                                         .nodes = 1,
+                                         .fd = area};
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        snprintf(place, sizeof(place), "%d %d 1 %d 0", r, b->ranks, area);
-        setenv(DT_ENV_FORK, place, 1);
+        fork_become(&place, FORK_LIBRARY);
         execl(b->self, b->self, "rank", b->dir, b->mib, number,
               last ? "1" : "0", fd, (char *)NULL);
         _exit(127);

@@ -86,11 +86,11 @@ wrapper() # CODE: to be run in place of the daemon
 }
 
 wrapper 'exit 0'
-ends 'it exits at once' '(ended without a word|does not listen)' -N2
+ends 'it exits at once' '(ended without a message|does not listen)' -N2
 wrapper 'exit 3'
 ends 'it fails at once' 'cannot be run' -N2
 wrapper 'echo garbage >&0; exit 0'
-ends 'it says nonsense' '(ended without a word|does not listen)' -N2
+ends 'it says nonsense' '(ended without a message|does not listen)' -N2
 wrapper 'kill -KILL $$'
 ends 'it is killed at once' 'cannot be run' -N2
 echo "$with_plugin pmixd=$cluster_share/absent" >"$plugstack"

@@ -201,8 +201,8 @@ dt: requeued (1 of 1): the program asked for it
 run 1'
 is 'dt-requeue was killed: the log says so' "$(lines killed)" \
 "run 0 ends with 75
-dt: note: dt-requeue could not do its work: if the job is not in the queue \
-now, \`scontrol requeue $killed\` brings it back"
+dt: note: dt-requeue failed: if the job is not in the queue \
+now, \`scontrol requeue $killed\` requeues it"
 is "the user's comment stays, with the counts" \
     "$(sb squeue -h -t all -j "$header" -o %k)" \
     'mine dt-requeue:asked=1'
@@ -263,11 +263,11 @@ submit high1 -p high -w n1 --exclusive --wrap 'sleep 1' >/dev/null
 sb scontrol update "JobId=$timeout" EndTime=now+1
 sb scancel "$cancelled"
 sb scontrol update NodeName=n3 State=down Reason=test
-is 'dt-requeue: the job is told' \
+is 'dt-requeue: the job is notified' \
     "$(sb dt-requeue --reason 'at noon' "$told")" \
-    "job $told is told to leave; it is requeued when its script ends"
+    "job $told is notified; it is requeued when its script ends"
 is 'dt-requeue --hold' "$(sb dt-requeue --hold "$held")" \
-    "job $held is told to leave; it is requeued and held when its script ends"
+    "job $held is notified; it is requeued and held when its script ends"
 is 'dt-requeue --now' "$(sb dt-requeue --now "$now")" "job $now is requeued"
 refuses() # NAME WANTED-LINE STATUS ARG...
 {
@@ -277,8 +277,8 @@ refuses() # NAME WANTED-LINE STATUS ARG...
     rc=$?
     is "dt-requeue: $name" "$line $rc" "dt-requeue: $wanted $status"
 }
-refuses 'nobody listens' "job $deaf: nobody in it listens: it has no step \
-with --dt-gpus, --dt-ckpt, --dt-requeue or --dt-notice-signal now; --now requeues it at once" 1 \
+refuses 'no step to notify' "job $deaf: no step of it can be notified: none has \
+--dt-gpus, --dt-ckpt, --dt-requeue or --dt-notice-signal; --now requeues it at once" 1 \
     "$deaf"
 refuses 'it must not be requeued' "job $stubborn: must not be requeued: it \
 was submitted with --no-requeue; scontrol update JobId=$stubborn Requeue=1 \
@@ -292,8 +292,8 @@ refuses 'no job' 'which job? There is none around this; see dt-requeue --help' \
     64
 refuses 'no number' 'a job is a number, or 123_4 for an element of an array, '\
 'not 1x; see dt-requeue --help' 64 1x
-refuses 'a reason for nobody' '--now tells the job nothing, so there is no '\
-'--reason; see dt-requeue --help' 64 --now --reason x "$deaf"
+refuses 'a reason for nobody' '--now does not notify the job: leave '\
+'--reason out; see dt-requeue --help' 64 --now --reason x "$deaf"
 wait_for 10 has told requeued
 wait_for 10 has held requeued
 refuses 'it waits' "job $held: is waiting already" 1 "$held"
@@ -334,13 +334,13 @@ is 'told by hand' "$(lines told)" \
 'run 0
 listening
 told: at noon
-dt: requeued: it was told to: at noon
+dt: requeued: it was requested: at noon
 run 1'
 is 'held by hand' "$(lines held)" \
 'run 0
 listening
 told: 
-dt: requeued and held: it was told to
+dt: requeued and held: it was requested
 run 1'
 is 'at once by hand, and counted' \
     "$(lines now; field "$now" Comment)" \

@@ -329,10 +329,10 @@ fails 'a mask: beyond the grant' 1 \
 fails 'an unknown NIC' 1 \
     '--dt-gpus=auto: node n0: --dt-nics names mlx5_9, .* are mlx5_0,.*mlx5_7' \
     "${on_n0[@]}" --dt-gpus --dt-nics=map:mlx5_9 true
-fails '--dt-nics alone' 255 '--dt-nics says nothing without --dt-gpus: .*' \
+fails '--dt-nics alone' 255 '--dt-nics needs --dt-gpus: .*' \
     "${on_n0[@]}" --dt-nics=rail true
 fails '--dt-cpu-bind alone' 255 \
-    '--dt-cpu-bind says nothing without --dt-gpus: .*' \
+    '--dt-cpu-bind needs --dt-gpus: .*' \
     "${on_n0[@]}" --dt-cpu-bind=gpu true
 fails 'a bad --dt-nics' 255 \
     '--dt-nics=far: expected closest, rail, map:<names>, none or help' \

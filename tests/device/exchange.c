@@ -179,7 +179,7 @@ static void check_one(struct device *d, struct node *node, enum dt_gpu_way way,
     for (size_t r = 0; r < n && way == DT_GPU_PLACE; r++)
         memcpy(want + r * count, in[r], count * sizeof(float));
     if (way != DT_GPU_PLACE)
-        dt_exec_fold(want, in, n, count, DT_DTYPE_F32, DT_OP_SUM, 1);
+        dt_exec_reduce_n(want, in, n, count, DT_DTYPE_F32, DT_OP_SUM, 1);
     move(d, node->send, all + d->rank * shown, shown * sizeof(float));
     exchange(d, node, way, count, rows, post);
     finish(d);

@@ -66,7 +66,7 @@ static void try_fold(struct trial *t, size_t k)
         host[i] = t->bits + i * MOST + shift;
         gpu[i] = t->in + i * MOST + shift;
     }
-    dt_exec_fold(t->want, host, n, count, dtype, op, scale);
+    dt_exec_reduce_n(t->want, host, n, count, dtype, op, scale);
     need(ops->fold(t->d->gpu, 0, t->out + shift, gpu, n, count, dtype, op,
                    scale, t->d->stream, &err),
          &err);

@@ -56,11 +56,13 @@ build() # compiles all sources once, then each target with what it needs
 {
     local source object target main
     mkdir "$tmp/obj" || return
-    for source in "$top"/lib/base/*.c "$top"/lib/topo/*.c \
+    for source in "$top"/lib/base/*.c \
+        "$top"/lib/topo/{model,sources,sources/hwloc}/*.c \
         "$top"/pmix/mesh/*.c \
         "$top"/pmix/{operations/{pack,store},server/info}.c \
-        "$top"/lib/ckpt/{body,build,checksum,checksum_avx2,manifest}.c \
-        "$top"/lib/ckpt/{manifest_file,part,safetensors,slice,tensor}.c; do
+        "$top"/lib/ckpt/format/{build,checksum,checksum_avx2,failure}.c \
+        "$top"/lib/ckpt/format/{manifest,manifest_file,manifest_json}.c \
+        "$top"/lib/ckpt/format/{safetensors,slice,tensor}.c; do
         [ "${source##*/}" != auth.c ] || continue # munge is a stub
         object=$(basename "$(dirname "$source")")-$(basename "$source" .c).o
         beside clang "${flags[@]}" "${libs[@]}" \

@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ckpt/checksum.h"
-#include "ckpt/manifest.h"
-#include "ckpt/safetensors.h"
+#include "ckpt/format/format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -16,7 +16,7 @@
  * As in a real one: two ranks with one GPU are refused; a communicator takes
  * one thread at a time, its own device, and nothing new while something is in
  * progress; an abort ends all that is on streams. Sums are those of
- * dt_exec_fold, in the order of the ranks. */
+ * dt_exec_reduce_n, in the order of the ranks. */
 #ifndef DT_MOCK_NCCL_H
 #define DT_MOCK_NCCL_H
 

@@ -53,8 +53,8 @@ void mock_batch_free(struct mock_batch *batch)
 
 static void run_fold(const struct fold *fold, int size)
 {
-    dt_exec_fold(fold->out, (const void *const *)fold->in, (size_t)size,
-                 fold->count, fold->dtype, fold->op, 1);
+    dt_exec_reduce_n(fold->out, (const void *const *)fold->in, (size_t)size,
+                     fold->count, fold->dtype, fold->op, 1);
     if (fold->op == DT_OP_AVG)
         dt_exec_divide(fold->out, fold->count, fold->dtype, (size_t)size);
     if (mock_nccl_settings()->wrong)

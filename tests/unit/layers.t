@@ -8,10 +8,11 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/lib/tap.sh"
 
 # What each layer may include besides itself and dt.h:
-#   base <- topo <- {boot, exec, tl} <- coll <- ckpt <- dt.c
+#   base <- topo <- {boot, exec, tl} <- coll <- dt.c
+#   base <- ckpt-format <- ckpt, a client of dt.h
 declare -A below=(
     [base]=''
-    [topo]='base'
+    [topo]='model base'
     [model]='base'
     [sources]='model base'
     [boot]='topo base'
@@ -21,9 +22,10 @@ declare -A below=(
     [tl]='topo base'
     [sim]='boot tl base'
     [coll]='boot exec tl topo base'
-    [ckpt]='coll boot exec tl topo base'
+    [ckpt-format]='base'
+    [ckpt]='ckpt-format exec base'
     [facade]='ckpt coll boot exec tl topo base'
-    [spank]="topo model base"
+    [spank]="model base"
     [mesh]='base'
     [pmix]='mesh base'
     [server]='operations mesh base'
@@ -31,29 +33,36 @@ declare -A below=(
     [daemon]='server mesh base'
     [run]='server mesh base'
     [tools]=''
-    [files]='ckpt base'
+    [files]='ckpt-format base'
     [requeue]='base'
     [doc]=''
 )
 
-# What of ckpt dt-ckpt may include: it reads and writes files, and never talks to
-# another rank.
-ckpt_files='^ckpt/(checksum|guard|manifest|parity|redundancy|safetensors|slice|store|team|tensor|verify)\.h$'
+# The rooms of a folder, each with the one header through which the others enter
+# it.
+declare -A entry=(
+    [lib/ckpt/format]=format.h
+    [lib/ckpt/save]=save.h
+    [lib/ckpt/load]=load.h
+    [lib/ckpt/redundancy]=redundancy.h
+)
 
 # Where a foreign header may appear, as a regex of paths.
 declare -A only_in=(
     [pmix]='^(lib/boot/pmix[a-z_]*\.[ch]|pmix/(server|operations|daemon)/.*)$'
-    [uc[pst]/]='^lib/tl/ucx[a-z_]*\.[ch]$'
+    [uc[pst]/]='^lib/tl/ucx/[a-z_]*\.[ch]$'
     [cuda]='^lib/gpu/cuda/[a-z_]*\.[ch]$'
     [slurm/]='^spank/.*$'
-    [hwloc]='^lib/topo/hwloc\.c$'
-    [expat]='^lib/topo/xml\.c$'
+    [hwloc]='^lib/topo/sources/hwloc/[a-z]*\.[ch]$'
+    [expat]='^lib/topo/sources/xml\.c$'
     [munge]='^pmix/mesh/auth\.c$'
 )
 
 layer_of() # PATH; the layer's name
 {
     case $1 in
+    lib/topo/model/*) echo model ;;
+    lib/ckpt/format/*) echo ckpt-format ;;
     lib/gpu/coll/*) echo coll ;;
     lib/gpu/*) echo exec ;;
     lib/*/*) echo "${1#lib/}" | cut -d/ -f1 ;;
@@ -67,7 +76,7 @@ layer_of() # PATH; the layer's name
 
 violations() # TREE; one line per wrong #include
 {
-    local file line header from to name found
+    local file line header from to name found room
     cd "$1" || return
     while IFS=: read -r file line; do
         header=$(sed -E 's/.*#[ \t]*include[ \t]*["<]([^">]*).*/\1/' <<<"$line")
@@ -86,7 +95,10 @@ violations() # TREE; one line per wrong #include
         [ ! -e "$(dirname "$file")/$header" ] ||
             found=$(dirname "$file")/$header
         to=$(layer_of "$found")
-        [[ $from = files && $to = ckpt && ! $header =~ $ckpt_files ]] && to=vote
+        room=$(dirname "$found")
+        [[ $room = $(dirname "$file") || -z ${entry[$room]-} ||
+            ${entry[$room]} = "${found##*/}" ]] ||
+            echo "$file: \"$header\" is not the header of $room"
         [[ " $from ${below[$from]-} " == *" $to "* ]] ||
             echo "$file: \"$header\" of layer $to"
     done < <(grep -rEH --include='*.[ch]' '^[ \t]*#[ \t]*include' lib spank \
@@ -97,9 +109,9 @@ violations() # TREE; one line per wrong #include
 wrong_links() # MAKEFILE...
 {
     sed -s -e ':a' -e '/\\$/{N;ba' -e '}' -e 's/\\\n//g' "$@" |
-        sed -nE 's/^(lib_libdt_([a-z]+)_la|(spank|pmix)_[a-z_]*la)_LIBADD *\+?=/\1/p' |
+        sed -nE 's/^(lib_libdt_([a-z_]+)_la|(spank|pmix)_[a-z_]*la)_LIBADD *\+?=/\1/p' |
         while read -r name rest; do
-            layer=${name#lib_libdt_} layer=${layer%_la}
+            layer=${name#lib_libdt_} layer=${layer%_la} layer=${layer//_/-}
             case $name in
             spank*) layer=spank ;;
             pmix*) layer=pmix ;;
@@ -154,12 +166,13 @@ build=${DT_BUILD:-$top/build}
 
 # these checks do see what is wrong
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
-mkdir -p "$tmp/lib/topo" "$tmp/lib/coll" "$tmp/lib/tl" "$tmp/spank" \
+mkdir -p "$tmp/lib/ckpt" "$tmp/lib/topo" "$tmp/lib/coll" "$tmp/lib/tl/ucx" "$tmp/spank" \
     "$tmp/tools/ckpt"
 echo '#include "ckpt/vote.h"' >"$tmp/tools/ckpt/main.c"
+echo '#include "ckpt/format/manifest.h"' >"$tmp/lib/ckpt/open.c"
 echo '#include "coll/engine/comm.h"' >"$tmp/lib/topo/place.c"
 echo '#  include <ucp/api/ucp.h>' >"$tmp/lib/coll/comm.h"
-echo '#include "coll/engine/comm.h"' >"$tmp/lib/tl/ucx.c"
+echo '#include "coll/engine/comm.h"' >"$tmp/lib/tl/ucx/ucx.c"
 echo '#include <pmix_server.h>' >"$tmp/spank/plugin.c"
 cat >"$tmp/Makefile.am" <<'END'
 lib_libdt_base_la_LIBADD = lib/libdt-coll.la
@@ -169,11 +182,12 @@ spank_spank_dt_la_LIBADD = lib/libdt-model.la \
 pmix_libdt_pmix_la_LIBADD = lib/libdt-boot.la $(PMIX_LIBS)
 END
 is "an include upward is seen" "$(violations "$tmp" | sort)" \
-'lib/coll/comm.h: <ucp/api/ucp.h>
-lib/tl/ucx.c: "coll/engine/comm.h" of layer coll
+'lib/ckpt/open.c: "ckpt/format/manifest.h" is not the header of lib/ckpt/format
+lib/coll/comm.h: <ucp/api/ucp.h>
+lib/tl/ucx/ucx.c: "coll/engine/comm.h" of layer coll
 lib/topo/place.c: "coll/engine/comm.h" of layer coll
 spank/plugin.c: <pmix_server.h>
-tools/ckpt/main.c: "ckpt/vote.h" of layer vote'
+tools/ckpt/main.c: "ckpt/vote.h" of layer ckpt'
 if command -v cc ar >/dev/null; then
     echo 'void dt_high(void); void dt_low(void) { dt_high(); }' >"$tmp/low.c"
     (cd "$tmp" && cc -c low.c && ar rc libdt-base.a low.o)

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "interrupt.h"
-#include "options.h"
-#include "progress.h"
-#include "words.h"
+#include "base/exit.h"
+#include "text/interrupt.h"
+#include "text/options.h"
+#include "text/terminal.h"
 
-enum { USAGE = 64, SIGNALLED = 128 };
+enum { SIGNALLED = 128 };
 
 /* Files of ours must not get the numbers of those that are closed. */
 static void fill_standard_files(void)
@@ -44,11 +44,11 @@ int main(int argc, char **argv)
     fill_standard_files();
     if (argc < 2) {
         options_help(stderr);
-        return USAGE;
+        return DT_EXIT_USAGE;
     }
     if (options_parse(&options, argc, argv, &err) != DT_SUCCESS) {
         note("%s", err.text);
-        return USAGE;
+        return DT_EXIT_USAGE;
     }
     int status = 0;
     if (options.help)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* batch.c - the batch script of a job begins, or has ended. What is printed
- * goes to the job's log. */
+/* batch.c - what dt-requeue does when a batch script begins and when it has
+ * ended. Its standard error is the job's log. */
 #include "requeue.h"
 
 #include <stdio.h>
@@ -11,21 +11,12 @@
 #include "base/exit.h"
 #include "base/number.h"
 #include "decide.h"
-#include "note.h"
+#include "jobfile.h"
 #include "slurm.h"
 
 enum { START_LIMIT = 10, END_LIMIT = 300, LOST_LIMIT = 10 };
 
-static void set_caps(const unsigned cap[5], struct caps *caps)
-{
-    caps->max = caps->cause[CAUSE_ASKED] = caps->cause[CAUSE_HAND] = cap[0];
-    caps->cause[CAUSE_PREEMPT] = cap[1];
-    caps->cause[CAUSE_NODEFAIL] = cap[2];
-    caps->cause[CAUSE_TIMEOUT] = cap[3];
-    caps->cause[CAUSE_ERROR] = cap[4];
-}
-
-/* What the plugin has printed; 0 if it is no number. */
+/* A number that the plugin wrote; 0 if it is none. */
 static unsigned read_count(const char *text)
 {
     int64_t number = 0;
@@ -45,7 +36,7 @@ static void on_down(const char *node, void *data)
     lost->n++;
 }
 
-/* How many of the nodes are down; each is counted. */
+/* Count each node of the list that is down; returns how many there are. */
 static size_t count_lost(const char *nodes, struct counts *counts)
 {
     struct lost lost = {counts, 0};
@@ -54,10 +45,10 @@ static size_t count_lost(const char *nodes, struct counts *counts)
     return lost.n;
 }
 
-/* ---- the beginning ---- */
+/* ---- the script begins ---- */
 
-/* Slurm itself requeues a job whose node fails. Where that node was the
- * script's own, nobody was left to count it. */
+/* Slurm itself requeues a job whose node fails. Where the script ran on that
+ * node, requeue_ended() did not run, and the requeue is only counted here. */
 static int refuse(const struct caps *caps, const struct counts *counts)
 {
     unsigned all = counts_all(counts) - counts->n[CAUSE_HAND];
@@ -77,12 +68,12 @@ int requeue_started(char *const argv[])
     struct job job;
     struct counts counts;
     struct caps caps;
-    unsigned cap[5], restarts = read_count(argv[1]);
+    unsigned restarts = read_count(argv[1]);
     char why[WHY], text[COMMENT + 16] = "Comment=";
     deadline_t deadline = deadline_in(START_LIMIT);
-    if (!note_caps(argv[2], cap) || !slurm_job(argv[0], deadline, &job, why))
+    if (!decide_parse_caps(argv[2], &caps) ||
+        !slurm_job(argv[0], deadline, &job, why))
         return 0;
-    set_caps(cap, &caps);
     counts_read(job.comment, &counts);
     if (counts_all(&counts) < restarts) {
         enum cause cause = *counts.on ? CAUSE_NODEFAIL : CAUSE_HAND;
@@ -99,10 +90,10 @@ int requeue_started(char *const argv[])
     return refuse(&caps, &counts);
 }
 
-/* ---- the end ---- */
+/* ---- the script has ended ---- */
 
-/* Its script has only just ended: a job that is completing, and not on its way
- * back into the queue, was ended by Slurm, for that reason, or by scancel. */
+/* The script has just ended. A job that is not RUNNING then was ended by Slurm,
+ * for the reason that it names, or by scancel. */
 static enum job_state state_of(const struct job *job)
 {
     if (!strcmp(job->why, "TimeLimit"))
@@ -112,8 +103,9 @@ static enum job_state state_of(const struct job *job)
     return strcmp(job->state, "RUNNING") != 0 ? STATE_CANCELLED : STATE_RUNNING;
 }
 
-/* It is back in the queue already: by Slurm, or by scontrol. Slurm has
- * forgotten which; where it preempts, that is the likely one. */
+/* Slurm or scontrol has requeued the job already, and Slurm does not tell
+ * which. Where the partition preempts by requeueing, that is the likely cause.
+ */
 static enum cause foreign_cause(const struct job *job, struct counts *counts)
 {
     if (count_lost(counts->on, counts))
@@ -123,9 +115,9 @@ static enum cause foreign_cause(const struct job *job, struct counts *counts)
                : CAUSE_HAND;
 }
 
-/* Soon, and not on nodes that failed twice. */
-static void improve(const struct job *job, const struct counts *counts,
-                    unsigned delay, bool hold, deadline_t deadline)
+/* Let the next run start soon, and not on nodes that failed twice. */
+static void set_start(const struct job *job, const struct counts *counts,
+                      unsigned delay, bool hold, deadline_t deadline)
 {
     char start[START_ITEM], bad[MAX_BAD * NODE_NAME], nodes[8192], why[WHY];
     const char *items[4] = {NULL};
@@ -144,19 +136,22 @@ static void improve(const struct job *job, const struct counts *counts,
         slurm_update(job->id, items, deadline, why);
 }
 
-static void count(const struct job *job, const struct counts *counts,
-                  deadline_t deadline)
+/* Write the counts into the job's comment. */
+static void write_counts(const struct job *job, const struct counts *counts,
+                         deadline_t deadline)
 {
     char text[COMMENT + 16] = "Comment=", why[WHY];
     counts_write(counts, job->comment, text + strlen(text));
     const char *const items[] = {text, job->requeue ? NULL : "Requeue=1", NULL};
     if (!slurm_update(job->id, items, deadline, why))
-        fprintf(stderr, "dt: note: this requeue is not counted by cause: %s\n",
+        fprintf(stderr,
+                "dt: note: the cause of this requeue is not counted: %s\n",
                 why);
 }
 
-/* The run is over, unless Slurm has taken the job back by now (srun may end
- * well when a node fails): if somebody requeues it later, that is by hand. */
+/* Remove the nodes of this run from the counts: it has ended, so that a later
+ * requeue is one by hand. Not where Slurm has requeued the job meanwhile, as
+ * srun may exit with 0 when a node fails. */
 static void close_run(const char *id, unsigned restarts)
 {
     struct job job;
@@ -179,7 +174,7 @@ struct ended {
     struct job job;
     struct counts counts;
     struct caps caps;
-    struct note note;
+    struct record record;
     struct end end;
     unsigned restarts; /* before this run */
     bool appends;
@@ -202,65 +197,65 @@ static int requeue(struct ended *e, enum cause cause)
     if (cause == CAUSE_NODEFAIL)
         count_lost(e->counts.on, &e->counts);
     e->counts.n[cause]++;
-    /* first, as we may be killed; but Slurm takes no comment on a job that has
-     * ended */
+    /* The counts come first, as Slurm may kill this process after the requeue;
+     * but it refuses to change the comment of a job that has ended. */
     bool ended = e->end.state != STATE_RUNNING;
     if (!ended)
-        count(&e->job, &e->counts, e->deadline);
-    if (!slurm_requeue(e->note.hold ? "requeuehold" : "requeue", e->job.id,
+        write_counts(&e->job, &e->counts, e->deadline);
+    if (!slurm_requeue(e->record.hold ? "requeuehold" : "requeue", e->job.id,
                        e->deadline, why)) {
         fprintf(stderr, "dt: not requeued, though %s: Slurm says: %s\n",
                 cause_text[cause], why);
         return 1;
     }
     if (ended)
-        count(&e->job, &e->counts, e->deadline);
+        write_counts(&e->job, &e->counts, e->deadline);
     unsigned delay = decide_delay(&e->counts, cause);
-    improve(&e->job, &e->counts, delay, e->note.hold, e->deadline);
+    set_start(&e->job, &e->counts, delay, e->record.hold, e->deadline);
     if (cause != CAUSE_HAND)
         snprintf(of, sizeof(of), " (%u of %u)",
                  counts_all(&e->counts) - e->counts.n[CAUSE_HAND], e->caps.max);
     fprintf(stderr, "dt: requeued%s%s: %s%s%s\n", of,
-            e->note.hold ? " and held" : "", cause_text[cause],
-            cause == CAUSE_HAND && *e->note.reason ? ": " : "",
-            cause == CAUSE_HAND ? e->note.reason : "");
+            e->record.hold ? " and held" : "", cause_text[cause],
+            cause == CAUSE_HAND && *e->record.reason ? ": " : "",
+            cause == CAUSE_HAND ? e->record.reason : "");
     if (!e->appends)
         fprintf(stderr, "dt: note: the next run begins this log anew: "
                         "--open-mode=append keeps it\n");
     return 0;
 }
 
-/* Its own count says whether somebody has counted this one. */
+/* A requeue that somebody else did. It is counted already if the counts are as
+ * many as Slurm's restarts. */
 static int accept_foreign(struct ended *e)
 {
     if (counts_all(&e->counts) > e->restarts)
         return 0;
     enum cause cause = foreign_cause(&e->job, &e->counts);
     e->counts.n[cause]++;
-    count(&e->job, &e->counts, e->deadline);
+    write_counts(&e->job, &e->counts, e->deadline);
     if (e->end.option && cause != CAUSE_HAND)
-        improve(&e->job, &e->counts, 0, false, e->deadline);
+        set_start(&e->job, &e->counts, 0, false, e->deadline);
     return 0;
 }
 
 int requeue_ended(char *const argv[])
 {
     struct ended e = {.deadline = deadline_in(END_LIMIT)};
-    unsigned cap[5] = {0};
     char why[WHY];
     enum cause cause;
-    note_take(argv[4], &e.note);
+    jobfile_take_record(argv[4], &e.record);
     e.restarts = read_count(argv[2]);
     e.appends = *argv[5] == '1';
     e.end.status = (int)read_count(argv[1]);
-    e.end.option = note_caps(argv[3], cap);
-    if (!e.end.option && e.note.option) {
+    e.end.option = decide_parse_caps(argv[3], &e.caps);
+    if (!e.end.option && e.record.option) {
         e.end.option = true;
-        memcpy(cap, e.note.cap, sizeof(cap));
+        e.caps = e.record.caps;
     }
-    e.end.asked = e.note.asked;
-    e.end.refused = e.note.refused;
-    e.end.by_hand = e.note.by_hand;
+    e.end.asked = e.record.asked;
+    e.end.refused = e.record.refused;
+    e.end.by_hand = e.record.by_hand;
     if (!decide_cause(&e.end, &cause)) {
         if (*argv[3] != '-')
             close_run(argv[0], e.restarts);
@@ -271,7 +266,6 @@ int requeue_ended(char *const argv[])
                 cause_text[cause], why);
         return 1;
     }
-    set_caps(cap, &e.caps);
     counts_read(e.job.comment, &e.counts);
     e.end.state = state_of(&e.job);
     e.end.preempting = e.job.preempting;

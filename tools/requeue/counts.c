@@ -16,7 +16,7 @@ static const char *const cause_name[NCAUSES] = {
 
 const char *const cause_text[NCAUSES] = {
     "the program asked for it", "it was preempted", "a node failed",
-    "its time was over",        "it failed",        "it was told to",
+    "its time was over",        "it failed",        "it was requested",
 };
 
 /* Where the word begins in comment, or its end. */

@@ -1,13 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* decide.c - whether a job is to run again. */
+/* decide.c - whether a job is requeued, and when. */
 #include "decide.h"
 
 #include <sys/wait.h>
 
 #include "base/exit.h"
+#include "base/number.h"
 
 enum { FIRST_DELAY = 10, LONGEST_DELAY = 600 };
+
+bool decide_parse_caps(const char *text, struct caps *caps)
+{
+    unsigned cap[5];
+    for (size_t i = 0; i < 5; i++) {
+        uint64_t number;
+        if ((i && *text++ != ',') ||
+            !dt_number_scan(&text, 10, 999999999, &number))
+            return false;
+        cap[i] = (unsigned)number;
+    }
+    if (*text)
+        return false;
+    *caps = (struct caps){.max = cap[0],
+                          .cause = {[CAUSE_ASKED] = cap[0],
+                                    [CAUSE_PREEMPT] = cap[1],
+                                    [CAUSE_NODEFAIL] = cap[2],
+                                    [CAUSE_TIMEOUT] = cap[3],
+                                    [CAUSE_ERROR] = cap[4],
+                                    [CAUSE_HAND] = cap[0]}};
+    return true;
+}
 
 /*  state            script or step ended with
  *                   93    75             0       else

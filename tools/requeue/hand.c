@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* hand.c - dt-requeue by hand, and what it does on the job's nodes. */
+/* hand.c - dt-requeue as a user calls it, and what it does on the nodes. */
 #include "requeue.h"
 
 #include <stdarg.h>
@@ -11,10 +11,10 @@
 
 #include "base/number.h"
 #include "counts.h"
-#include "note.h"
+#include "jobfile.h"
 #include "slurm.h"
 
-enum { LIMIT = 60, TELL_LIMIT = 45 };
+enum { LIMIT = 60, NOTIFY_LIMIT = 45 }; /* seconds */
 
 __attribute__((format(printf, 2, 3))) static int fail(const char *job,
                                                       const char *format, ...)
@@ -80,9 +80,10 @@ static int requeue_now(const struct by_hand *hand, const struct job *job,
     return 0;
 }
 
-/* ---- when it has left ---- */
+/* ---- when its script has ended ---- */
 
-/* The step that tells is not to be touched by our own plugin, nor to meet. */
+/* The step that writes the notice needs neither the plugin nor a PMIx server.
+ */
 static void clear_environment(void)
 {
     static const char *const name[] = {
@@ -99,7 +100,7 @@ static void clear_environment(void)
         unsetenv(name[i]);
 }
 
-/* Each node says a number; anything else is a complaint. */
+/* Each node prints a number; any other line is an error message. */
 static unsigned long add_up(const char *out, char why[WHY])
 {
     unsigned long sum = 0;
@@ -116,7 +117,7 @@ static unsigned long add_up(const char *out, char why[WHY])
     return sum;
 }
 
-static int tell(const struct by_hand *hand, const struct job *job)
+static int notify(const struct by_hand *hand, const struct job *job)
 {
     char self[4096], id[80], cluster[64], why[WHY] = "";
     if (!slurm_cluster(deadline_in(LIMIT), cluster, why))
@@ -154,17 +155,17 @@ static int tell(const struct by_hand *hand, const struct job *job)
                                 cluster,
                                 NULL};
     clear_environment();
-    int rc = slurm_run(argv, deadline_in(TELL_LIMIT), true, out, why);
-    unsigned long told = add_up(out, why);
+    int rc = slurm_run(argv, deadline_in(NOTIFY_LIMIT), true, out, why);
+    unsigned long notified = add_up(out, why);
     free(out);
-    if (!told && (rc != 0 || *why))
+    if (!notified && (rc != 0 || *why))
         return fail(job->id, "its nodes were not reached: %s", why);
-    if (!told)
+    if (!notified)
         return fail(job->id,
-                    "nobody in it listens: it has no step with --dt-gpus, "
-                    "--dt-ckpt, --dt-requeue or --dt-notice-signal now; --now "
+                    "no step of it can be notified: none has --dt-gpus, "
+                    "--dt-ckpt, --dt-requeue or --dt-notice-signal; --now "
                     "requeues it at once");
-    printf("job %s is told to leave; it is requeued%s when its script ends\n",
+    printf("job %s is notified; it is requeued%s when its script ends\n",
            job->id, hand->hold ? " and held" : "");
     return 0;
 }
@@ -179,7 +180,7 @@ int requeue_by_hand(const struct by_hand *hand)
     int rc = check(hand->job, &job);
     if (rc)
         return rc;
-    return hand->now ? requeue_now(hand, &job, deadline) : tell(hand, &job);
+    return hand->now ? requeue_now(hand, &job, deadline) : notify(hand, &job);
 }
 
 /* ---- on each node ---- */
@@ -193,13 +194,13 @@ int requeue_notify(char *const argv[])
         snprintf(job, sizeof(job), "%s.%s", argv[3], number) >=
             (int)sizeof(job))
         return 1;
-    /* first: the job may end before the next line */
+    /* before the notice, after which the job may end at any time */
     if (!strcmp(node, argv[1]) &&
-        !note_by_hand(job, node, *argv[0] == '1', argv[2])) {
+        !jobfile_record_hand(job, node, *argv[0] == '1', argv[2])) {
         fprintf(stderr, "%s: /dev/shm cannot be written\n", node);
         return 1;
     }
-    printf("%zu\n", note_tell(job, node, argv[2]));
+    printf("%zu\n", jobfile_notify(job, node, argv[2]));
     return 0;
 }
 

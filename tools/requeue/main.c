@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* main.c - dt-requeue: put a job back into the queue. */
+/* main.c - dt-requeue: requeue a job. */
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,21 +8,22 @@
 #include <string.h>
 
 #include "base/exit.h"
-#include "note.h"
+#include "jobfile.h"
 #include "requeue.h"
 
 static void print_help(void)
 {
     puts("Usage: dt-requeue [OPTION...] [JOB]\n"
          "\n"
-         "Put a job back into Slurm's queue: it is told to save its state and\n"
-         "leave, and runs again. JOB is a number, or 123_4 for an element of "
+         "Requeue a job: notify it, so that it saves its state and leaves; "
+         "Slurm\n"
+         "runs it again. JOB is a number, or 123_4 for an element of "
          "an\n"
          "array; inside a job, its own if there is none.\n"
          "\n"
-         "  --now          at once, without a word to the job\n"
+         "  --now          at once, without notifying the job\n"
          "  --hold         and hold it there: scontrol release lets it go\n"
-         "  --reason WHY   what the job and its log are told\n"
+         "  --reason WHY   a text for the job and its log\n"
          "  --help         this text\n"
          "  --version      the version");
 }
@@ -57,20 +58,20 @@ static bool is_job(const char *text)
     return element && element <= 10 && !rest[1 + element];
 }
 
-/* Slurm's plugin runs us, too. */
+/* The commands of the plugin. */
 static const struct {
-    const char *word;
+    const char *name;
     int args;
     int (*run)(char *const argv[]);
-    bool hears; /* what Slurm sends */
-} words[] = {{"_started", 3, requeue_started, false},
-             {"_ended", 6, requeue_ended, false},
-             {"_notify", 4, requeue_notify, false},
-             {"_watch", 1, requeue_watch, true},
-             {"_end", 1, requeue_end, false}};
+    bool signals; /* it handles those that Slurm sends */
+} commands[] = {{"_started", 3, requeue_started, false},
+                {"_ended", 6, requeue_ended, false},
+                {"_notify", 4, requeue_notify, false},
+                {"_watch", 1, requeue_watch, true},
+                {"_end", 1, requeue_end, false}};
 
-/* Slurm ends all of the job, us as well, before we are done. The plugin has
- * held its signals back until here. */
+/* Slurm sends SIGTERM to all processes of the job, and this one has to finish.
+ * The plugin has blocked the signals until here. */
 static void ignore_signals(void)
 {
     sigset_t held;
@@ -121,11 +122,13 @@ int main(int argc, char *argv[])
 {
     struct by_hand hand = {.job = NULL};
     char own[64];
-    for (size_t i = 0; argc > 1 && i < sizeof(words) / sizeof(words[0]); i++)
-        if (!strcmp(argv[1], words[i].word) && argc == 2 + words[i].args) {
-            if (!words[i].hears)
+    for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]);
+         i++)
+        if (!strcmp(argv[1], commands[i].name) &&
+            argc == 2 + commands[i].args) {
+            if (!commands[i].signals)
                 ignore_signals();
-            return words[i].run(argv + 2);
+            return commands[i].run(argv + 2);
         }
     int rc = parse(argc, argv, &hand);
     if (rc)
@@ -143,7 +146,6 @@ int main(int argc, char *argv[])
         (strlen(hand.reason) >= REASON - 16 || strpbrk(hand.reason, "\n\r")))
         return misuse("--reason: one line, of at most 200 bytes", "");
     if (hand.now && hand.reason)
-        return misuse("--now tells the job nothing, so there is no --reason",
-                      "");
+        return misuse("--now does not notify the job: leave --reason out", "");
     return requeue_by_hand(&hand);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* requeue.h - what dt-requeue does. Each returns its exit status. */
+/* requeue.h - the commands of dt-requeue. Each returns the exit status. */
 #ifndef DT_REQUEUE_H
 #define DT_REQUEUE_H
 
@@ -13,25 +13,28 @@ struct by_hand {
 };
 int requeue_by_hand(const struct by_hand *hand);
 
-/* For the plugin, on the node of the batch script: */
+/* batch.c, for the plugin, on the node of the batch script. Caps are those of
+ * decide_parse_caps(). */
 
-/* batch.c. The script begins: argv is job, restarts, caps. 93: it is not to
- * run. */
+/* The script begins: argv is job, restarts, caps. DT_EXIT_NO_RESTART: it must
+ * not run. */
 int requeue_started(char *const argv[]);
-/* The script has ended: argv is job, status, restarts, caps or "-", note,
- * whether the log is appended to (1, 0). */
+/* The script has ended: argv is job, status as of wait(), restarts, caps or
+ * "-", the path of the requeue record, whether the log is appended to (1, 0).
+ * Requeues the job if it is to run again. */
 int requeue_ended(char *const argv[]);
 
-/* In a step of its own, on each node: argv is hold, the node of the script,
- * why, cluster. Prints how many steps were told there. */
+/* In a step of its own, on each node: argv is hold (1, 0), the node of the
+ * script, the reason, the cluster. Prints how many steps it notified there. */
 int requeue_notify(char *const argv[]);
 
-/* For a step, on each node, until its input ends: argv is the number of the
- * signal that the leaders which come by that input get, once they are to leave.
- */
+/* watch.c, for a step, on each node, until its standard input ends. That is a
+ * socket by which the plugin passes the pidfds of the tasks' leaders. When the
+ * step is to leave, each of them gets the signal whose number is argv[0]. */
 int requeue_watch(char *const argv[]);
 
-/* For srun: print when the time of the job argv[0] ends. */
+/* For srun: print when the time of the job argv[0] ends, in seconds since 1970;
+ * 0 if Slurm does not tell. */
 int requeue_end(char *const argv[]);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* slurm.c - run Slurm's commands and read what they say. */
+/* slurm.c - run Slurm's commands and parse their output. */
 #include "slurm.h"
 
 #include <ctype.h>
@@ -56,7 +56,7 @@ static pid_t start(const char *const argv[], bool both, int *out)
     return pid;
 }
 
-/* Until it closes its output; false: the time is over. */
+/* Read until end of file; false: the deadline passed. */
 static bool read_all(int fd, deadline_t deadline, char out[OUTPUT])
 {
     char rest[4096];
@@ -104,9 +104,9 @@ int slurm_run(const char *const argv[], deadline_t deadline, bool both,
     return -1;
 }
 
-/* ---- again and again ---- */
+/* ---- one command until slurmctld answers ---- */
 
-/* Words of an answer; without any, slurmctld was not reached. */
+/* Is it an answer of slurmctld? Else it was not reached. */
 static bool is_final(const char *out)
 {
     static const char *const lost[] = {"contact slurm controller",
@@ -128,8 +128,8 @@ static bool is_final(const char *out)
     return true;
 }
 
-/* The last line, without what it begins with. */
-static void complaint(const char *out, char why[WHY])
+/* The last line, from behind "error: ". */
+static void last_error(const char *out, char why[WHY])
 {
     size_t length = strlen(out);
     while (length && isspace((unsigned char)out[length - 1]))
@@ -144,15 +144,15 @@ static void complaint(const char *out, char why[WHY])
     snprintf(why, WHY, "%.*s", (int)(out + length - line), line);
 }
 
-static bool insist(const char *const argv[], deadline_t deadline,
-                   char out[OUTPUT], char why[WHY])
+static bool run_until_answered(const char *const argv[], deadline_t deadline,
+                               char out[OUTPUT], char why[WHY])
 {
     for (int pause = FIRST_PAUSE_MS;; pause *= 2) {
         int rc = slurm_run(argv, deadline, true, out, why);
         if (rc == 0)
             return true;
         if (rc > 0)
-            complaint(out, why);
+            last_error(out, why);
         if (rc < 0 || is_final(out))
             return false;
         if (pause > LONGEST_PAUSE_MS)
@@ -165,8 +165,8 @@ static bool insist(const char *const argv[], deadline_t deadline,
 
 /* ---- a job ---- */
 
-/* The value of key in text, where one has blanks before each key. Slurm has
- * the job's name, which may look like keys, in the first line only. */
+/* The value of key in the output of scontrol. The job's name may look like a
+ * key; it is in the first line, which callers leave out where it matters. */
 static bool get(const char *text, const char *key, char *value, size_t size)
 {
     size_t length = strlen(key);
@@ -182,7 +182,7 @@ static bool get(const char *text, const char *key, char *value, size_t size)
     return false;
 }
 
-/* It is a line of its own, and may have blanks. */
+/* The comment is a line of its own and may have blanks. */
 static void get_comment(const char *text, char *value, size_t size)
 {
     static const char key[] = "\n   Comment=";
@@ -235,7 +235,7 @@ static void read_job(const char *text, struct job *job)
     job->requeue = get(rest, "Requeue", value, sizeof(value)) && *value == '1';
     job->batch = get(rest, "BatchFlag", value, sizeof(value)) && *value != '0';
     get(rest, "StartTime", began, sizeof(began));
-    /* of this run, not of an older one: the texts of times are in order */
+    /* of this run, not of an older one: the texts of times sort as times */
     job->preempting = get(rest, "PreemptTime", value, sizeof(value)) &&
                       isdigit((unsigned char)*value) &&
                       strcmp(value, began) >= 0;
@@ -247,11 +247,11 @@ bool slurm_job(const char *id, deadline_t deadline, struct job *job,
 {
     const char *const argv[] = {"scontrol", "show", "job", id, NULL};
     char *out = malloc(OUTPUT);
-    bool done = out && insist(argv, deadline, out, why);
+    bool done = out && run_until_answered(argv, deadline, out, why);
     if (!out)
         snprintf(why, WHY, "no memory");
     if (done && strncmp(out, "JobId=", 6) != 0) {
-        snprintf(why, WHY, "scontrol says nothing about job %s", id);
+        snprintf(why, WHY, "scontrol does not show job %s", id);
         done = false;
     }
     if (done) {
@@ -275,7 +275,7 @@ bool slurm_update(const char *id, const char *const item[], deadline_t deadline,
     snprintf(job, sizeof(job), "JobId=%s", id);
     for (size_t i = 0; i < 4 && item[i]; i++)
         argv[3 + i] = item[i];
-    bool done = out && insist(argv, deadline, out, why);
+    bool done = out && run_until_answered(argv, deadline, out, why);
     free(out);
     return done;
 }
@@ -291,7 +291,7 @@ bool slurm_requeue(const char *verb, const char *id, deadline_t deadline,
 {
     const char *const argv[] = {"scontrol", verb, id, NULL};
     char *out = malloc(OUTPUT);
-    bool done = out && insist(argv, deadline, out, why);
+    bool done = out && run_until_answered(argv, deadline, out, why);
     if (!done && out && strstr(out, "is pending"))
         done = true;
     free(out);
@@ -338,7 +338,7 @@ bool slurm_cluster(deadline_t deadline, char name[64], char why[WHY])
     static const char key[] = "\nClusterName ";
     const char *const argv[] = {"scontrol", "show", "config", NULL};
     char *out = malloc(OUTPUT);
-    bool done = out && insist(argv, deadline, out, why);
+    bool done = out && run_until_answered(argv, deadline, out, why);
     const char *at = done ? strstr(out, key) : NULL;
     at = at ? strstr(at, "= ") : NULL;
     if (at)

@@ -26,7 +26,7 @@ struct leaders {
     size_t n;
 };
 
-static void keep(struct leaders *leaders, int fd)
+static void add(struct leaders *leaders, int fd)
 {
     int *more = realloc(leaders->fd, (leaders->n + 1) * sizeof(*more));
     if (!more) {
@@ -37,9 +37,8 @@ static void keep(struct leaders *leaders, int fd)
     more[leaders->n++] = fd;
 }
 
-/* Wait a moment for the plugin to hand over a leader; false when the step has
- * ended. */
-static bool hear(struct leaders *leaders)
+/* Wait a moment for a leader from the plugin; false when the step has ended. */
+static bool receive(struct leaders *leaders)
 {
     char byte;
     int fd;
@@ -62,13 +61,13 @@ static bool hear(struct leaders *leaders)
     if (header && header->cmsg_type == SCM_RIGHTS &&
         header->cmsg_len == CMSG_LEN(sizeof(fd))) {
         memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-        keep(leaders, fd);
+        add(leaders, fd);
     }
     return true;
 }
 
-/* Each once: they are forgotten. One that has ended hears nothing. */
-static void tell(struct leaders *leaders, int number)
+/* Each leader gets the signal once. One that has ended is skipped. */
+static void signal_all(struct leaders *leaders, int number)
 {
     for (size_t i = 0; i < leaders->n; i++) {
         syscall(SYS_pidfd_send_signal, leaders->fd[i], number, NULL, 0);
@@ -77,9 +76,8 @@ static void tell(struct leaders *leaders, int number)
     leaders->n = 0;
 }
 
-/* One that came before this is settled, or comes meanwhile, waits until it is.
- */
-static void settle_signals(int number)
+/* A signal that arrives meanwhile stays pending until all handlers are set. */
+static void set_handlers(int number)
 {
     sigset_t all, none;
     sigfillset(&all);
@@ -88,7 +86,7 @@ static void settle_signals(int number)
     for (int any = 1; any <= SIGRTMAX; any++)
         if (any != SIGTERM)
             signal(any, SIG_IGN);
-    /* if that is the one, the leaders have Slurm's already */
+    /* Slurm sends its SIGTERM to the leaders, too: no second one then */
     signal(SIGTERM, number == SIGTERM ? SIG_IGN : SIG_DFL);
     dt_notice_arm();
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -100,10 +98,10 @@ int requeue_watch(char *const argv[])
     int64_t number;
     if (!dt_number_parse(argv[0], 1, SIGRTMAX, &number))
         return DT_EXIT_USAGE;
-    settle_signals((int)number);
-    while (hear(&leaders))
+    set_handlers((int)number);
+    while (receive(&leaders))
         if (dt_notice_seen())
-            tell(&leaders, (int)number);
+            signal_all(&leaders, (int)number);
     free(leaders.fd);
     return 0;
 }

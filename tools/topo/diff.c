@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo.h"
+#include "print/print.h"
 
 enum { PATHS_SHOWN = 3, LABEL = 96 };
 

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node/node.h"
 #include "options.h"
+#include "print/print.h"
 
 /* As diff has it for a comparison; else 0 and FAILED. */
 enum { SAME = 0, DIFFERENT = 1, FAILED = 1, TROUBLE = 2, USAGE = 64 };

@@ -4,7 +4,7 @@
 #ifndef DT_TOOLS_OPTIONS_H
 #define DT_TOOLS_OPTIONS_H
 
-#include "topo.h"
+#include "node/node.h"
 
 enum form { FORM_PICTURE, FORM_JSON, FORM_XML, FORM_SVG, FORM_TEXT };
 

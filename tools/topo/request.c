@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo.h"
+#include "print/print.h"
 
 static dt_result_t number(const char *what, const char *text, int base,
                           uint64_t max, uint64_t *value, struct dt_error *err)

@@ -352,9 +352,9 @@ static bool reduce_round(struct dt_request *request,
         if (!request->inputs[i])
             return false;
     }
-    dt_exec_fold(at(request, operation->dst), request->inputs, node->size,
-                 operation->len / dt_dtype_size(shape->dtype), shape->dtype,
-                 shape->op, operation->factor);
+    dt_exec_reduce_n(at(request, operation->dst), request->inputs, node->size,
+                     operation->len / dt_dtype_size(shape->dtype), shape->dtype,
+                     shape->op, operation->factor);
     return true;
 }
 

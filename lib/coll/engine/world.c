@@ -233,8 +233,8 @@ void dt_world_close(struct dt_world *world)
     for (size_t i = 0; i < DT_COMMS; i++)
         if (world->comms[i])
             world->comm_ops->close(world->comms[i]);
-    if (world->over)
-        world->boot->ops->farewell(world->boot, world->timeout);
+    if (world->over && world->boot->ops->finish)
+        world->boot->ops->finish(world->boot, world->timeout);
     if (world->boot)
         world->boot->ops->close(world->boot);
     dt_layout_fini(&world->layout);
@@ -323,9 +323,9 @@ dt_result_t dt_world_fail(struct dt_world *world, dt_result_t why,
 void dt_world_listen(struct dt_world *world, int patience)
 {
     struct dt_error err;
-    if (world->failure != DT_SUCCESS)
+    if (world->failure != DT_SUCCESS || !world->boot->ops->check)
         return;
-    dt_result_t rc = world->boot->ops->news(world->boot, patience, &err);
+    dt_result_t rc = world->boot->ops->check(world->boot, patience, &err);
     if (rc != DT_SUCCESS)
         dt_world_fail(world, rc, &err);
 }
@@ -340,7 +340,7 @@ void dt_world_check(struct dt_world *world)
         dt_result_t rc = tl ? tl->ops->check(tl, &err) : DT_SUCCESS;
         if (rc == DT_SUCCESS)
             continue;
-        dt_world_listen(world, DT_BOOT_PATIENCE);
+        dt_world_listen(world, DT_BOOT_EVENT_WAIT);
         dt_world_fail(world, rc, &err);
     }
     leave(world, entered, &scope);

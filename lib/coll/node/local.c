@@ -151,8 +151,8 @@ uint64_t dt_local_rounds(const struct dt_board *board,
 static void reduce(const struct dt_exec_out *out, const void *const *in,
                    size_t n, size_t count, const struct dt_shape *shape)
 {
-    dt_exec_fold_to(out, in, n, count, shape->dtype, shape->op,
-                    shape->prescale * shape->postscale);
+    dt_exec_reduce_to(out, in, n, count, shape->dtype, shape->op,
+                      shape->prescale * shape->postscale);
     for (size_t i = 0; shape->op == DT_OP_AVG && i < out->n; i++)
         dt_exec_divide(out->at[i], count, shape->dtype, n);
 }

@@ -68,7 +68,7 @@ static void check_nccl(struct dt_gpu_comm *gpu)
     if (rc == DT_SUCCESS)
         return;
     dt_world_check(world);
-    dt_world_listen(world, DT_BOOT_PATIENCE);
+    dt_world_listen(world, DT_BOOT_EVENT_WAIT);
     dt_world_fail(world, rc, &err);
 }
 

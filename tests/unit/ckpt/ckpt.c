@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "job.h"
+#include "support/job.h"
 #include "../tap.h"
 
 static bool all(const bool *value, int size)

@@ -106,8 +106,8 @@ static void expect(struct node_rank *r, char *expected, char *scratch,
         fill(inputs + i * len, shape, op->seed, i);
         in[i] = inputs + i * len;
     }
-    dt_exec_fold(expected, in, r->size, shape->count, shape->dtype, shape->op,
-                 shape->prescale * shape->postscale);
+    dt_exec_reduce_n(expected, in, r->size, shape->count, shape->dtype,
+                     shape->op, shape->prescale * shape->postscale);
     if (shape->op == DT_OP_AVG)
         dt_exec_divide(expected, shape->count, shape->dtype, r->size);
     if (inputs != scratch)

@@ -5,18 +5,8 @@
 
 #include <stdlib.h>
 
-/* There is no launcher, and no news of it. */
-static dt_result_t no_news(struct dt_boot *boot, int patience,
-                           struct dt_error *err)
-{
-    (void)boot;
-    (void)patience;
-    (void)err;
-    return DT_SUCCESS;
-}
-
-static const struct dt_boot_ops boot_ops = {
-    .size = sizeof(boot_ops), .name = "simulated", .news = no_news};
+/* There is no launcher. */
+static const struct dt_boot_ops boot_ops;
 static struct dt_boot boot = {.ops = &boot_ops};
 
 static bool open_rank(struct sim_job *job, size_t r, const size_t *node_of,

@@ -206,7 +206,7 @@ static void explain(const struct run *run)
                 diag(
                     "  rank %zu on node %zu: operation %zu (%d, %zu "
                     "elements): %zu operations left, %zu in flight, %zu on the "
-                    "board, %llu of %llu rounds passed",
+                    "board, %llu of %llu rounds released",
                     r, p->node_of[r], i, (int)q->shape.coll, q->shape.count,
                     q->left, q->nflight, q->nwatch,
                     (unsigned long long)q->released,

@@ -90,7 +90,7 @@ static bool fold_to_is_exact(const void *const *in, size_t n, size_t count,
     }
     at[nout] = (void *)(uintptr_t)in[random32() % n];
     const struct dt_exec_out out = {at, nout + 1, random32() % 2};
-    dt_exec_fold_to(&out, in, n, count, dtype, op, scale);
+    dt_exec_reduce_to(&out, in, n, count, dtype, op, scale);
     bool exact = differ(at[nout], expected, count, dtype) == count;
     for (size_t o = 0; o < nout; o++)
         exact = exact && differ(at[o], expected, count, dtype) == count &&
@@ -114,7 +114,7 @@ static bool fold_is_exact(size_t n, size_t count, dt_dtype_t dtype, dt_op_t op)
     }
     exact_fold(expected, in, n, count, dtype, op, scale);
     *before = dst[bytes] = 77;
-    dt_exec_fold(dst, in, n, count, dtype, op, scale);
+    dt_exec_reduce_n(dst, in, n, count, dtype, op, scale);
     bool exact = differ(dst, expected, count, dtype) == count &&
                  *before == 77 && dst[bytes] == 77;
     exact = exact && fold_to_is_exact(in, n, count, dtype, op, scale);

@@ -126,7 +126,7 @@ static void expect(char *recv, const struct job *job, const char *const *sent,
     }
     if (x->way == DT_GPU_PLACE || !n)
         return;
-    dt_exec_fold(recv, in, n, x->count, x->dtype, x->op, x->scale);
+    dt_exec_reduce_n(recv, in, n, x->count, x->dtype, x->op, x->scale);
     if (x->op == DT_OP_AVG)
         dt_exec_divide(recv, x->count, x->dtype, x->size);
 }

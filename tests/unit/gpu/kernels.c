@@ -58,11 +58,12 @@ static bool try_fold(dt_dtype_t dtype, dt_op_t op, uint64_t *seed)
         size_t k = below(seed, n);
         char *dst = (char *)in[k];
         memcpy(want, base[k], all);
-        dt_exec_fold(want + (dst - base[k]), in, n, count, dtype, op, scale);
+        dt_exec_reduce_n(want + (dst - base[k]), in, n, count, dtype, op,
+                         scale);
         dt_cuda_fold(NULL, 0, dst, in, n, count, dtype, op, scale, NULL, NULL);
         right = !memcmp(base[k], want, all);
     } else {
-        dt_exec_fold(want + off * size, in, n, count, dtype, op, scale);
+        dt_exec_reduce_n(want + off * size, in, n, count, dtype, op, scale);
         dt_cuda_fold(NULL, 0, got + off * size, in, n, count, dtype, op, scale,
                      NULL, NULL);
         right = !memcmp(got, want, all);

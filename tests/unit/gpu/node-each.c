@@ -99,7 +99,7 @@ static void compute(const struct job *job, const char *all, char *want)
     if (n == 1 && s->op != DT_OP_AVG && scale == 1)
         memcpy(want, in[0], row);
     else
-        dt_exec_fold(want, in, n, s->count, s->dtype, s->op, scale);
+        dt_exec_reduce_n(want, in, n, s->count, s->dtype, s->op, scale);
     if (s->op == DT_OP_AVG)
         dt_exec_divide(want, s->count, s->dtype, n);
 }

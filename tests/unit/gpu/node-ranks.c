@@ -365,7 +365,7 @@ static int run(const char *mode, bool own)
  * sets A for one rank. */
 int main(int argc, char **argv)
 {
-    const char *fork = getenv(DT_ENV_FORK); /* it begins with the rank */
+    const char *fork = getenv("DT_FORK"); /* it begins with the rank */
     int rank = fork ? atoi(fork) : 0;
     bool own = false;
     int i = 1;

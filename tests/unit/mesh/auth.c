@@ -49,7 +49,7 @@ static void test_believed(void)
     ok(cred && check(cred, "hello") == DT_SUCCESS, "a credential of our own");
     ok(cred && check(cred, "hello") == DT_ERR_INVALID_ARG &&
            strstr(err.text, "replayed"),
-       "but once: %s", err.text);
+       "but only once: %s", err.text);
     free(cred);
 }
 

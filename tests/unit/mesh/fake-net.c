@@ -169,10 +169,10 @@ static void host_broadcast(void *arg, size_t from, const void *data, size_t len)
     uint32_t number = 0;
     if (len == sizeof(number))
         memcpy(&number, data, len);
-    if (number != node->told[from] + 1)
-        net_wrong(node->net, "node %zu told %u, node %zu had %u", from,
-                  (unsigned)number, node->number, (unsigned)node->told[from]);
-    node->told[from] = number;
+    if (number != node->events[from] + 1)
+        net_wrong(node->net, "node %zu sent event %u, node %zu had %u", from,
+                  (unsigned)number, node->number, (unsigned)node->events[from]);
+    node->events[from] = number;
 }
 
 static void host_node_lost(void *arg, size_t lost, const char *why)
@@ -189,7 +189,7 @@ static void host_declared_lost(void *arg, const char *why)
     struct node *node = arg;
     (void)why;
     if (node->out)
-        net_wrong(node->net, "node %zu cast out twice", node->number);
+        net_wrong(node->net, "node %zu declared lost twice", node->number);
     node->out = true;
 }
 
@@ -323,7 +323,7 @@ void net_close(struct net *net)
 
 void net_tell(struct net *net, size_t node)
 {
-    uint32_t number = net->node[node].told[node] + 1;
+    uint32_t number = net->node[node].events[node] + 1;
     struct dt_error err;
     if (dt_mesh_broadcast(net->node[node].mesh, &number, sizeof(number),
                           &err) != DT_SUCCESS)
@@ -406,10 +406,10 @@ static void agree_on_nodes(struct net *net, const struct node *node)
             (node->lost[i] != !net->node[i].left && !lives && !net->cuts))
             net_wrong(net, "node %zu lost node %zu %u times", node->number, i,
                       node->lost[i]);
-        if (node->told[i] != net->node[lives ? i : root].told[i])
-            net_wrong(net, "node %zu has %u news of node %zu, it told %u",
-                      node->number, (unsigned)node->told[i], i,
-                      (unsigned)net->node[lives ? i : root].told[i]);
+        if (node->events[i] != net->node[lives ? i : root].events[i])
+            net_wrong(net, "node %zu has %u events of node %zu, which sent %u",
+                      node->number, (unsigned)node->events[i], i,
+                      (unsigned)net->node[lives ? i : root].events[i]);
     }
 }
 
@@ -429,7 +429,7 @@ static void agree_on_ranks(struct net *net, const struct node *node)
                       node->number, r);
         if (node->lives[r] != state->incarnation ||
             node->deaths[r] != state->incarnation + state->ended)
-            net_wrong(net, "node %zu was not told how rank %zu is",
+            net_wrong(net, "node %zu was not notified how rank %zu is",
                       node->number, r);
     }
 }

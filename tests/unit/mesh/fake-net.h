@@ -19,9 +19,9 @@ struct node {
     struct net *net;
     size_t number;
     struct dt_mesh *mesh; /* NULL: dead */
-    bool out;             /* cast out */
+    bool out;             /* declared lost */
     bool left;
-    uint32_t told[NET_NODES];                     /* of each origin */
+    uint32_t events[NET_NODES];                   /* of each origin */
     uint32_t lives[NET_RANKS], deaths[NET_RANKS]; /* heard of */
     struct dt_mesh_rank last[NET_RANKS];          /* how each ended */
     unsigned lost[NET_NODES];
@@ -55,7 +55,8 @@ struct net {
     struct dt_map *map;
     struct node node[NET_NODES];
     struct packet *first[NET_NODES][NET_NODES], **last[NET_NODES][NET_NODES];
-    bool link[NET_NODES][NET_NODES]; /* the first is told of the other's end */
+    bool link[NET_NODES]
+             [NET_NODES]; /* the first is notified of the other's end */
     bool cut[NET_NODES][NET_NODES], cuts;
     struct {
         uint16_t from, to;
@@ -79,7 +80,7 @@ void net_settle(struct net *net);  /* all of them, and all answers */
 void net_time(struct net *net, int64_t ms);
 
 void net_kill(struct net *net, size_t node);
-/* Nothing that it sent has arrived, nobody is told. */
+/* Nothing that it sent has arrived, no node is notified. */
 void net_forget(struct net *net, size_t node);
 void net_leave(struct net *net, size_t node);
 void net_cut(struct net *net, size_t a, size_t b); /* the link between them */

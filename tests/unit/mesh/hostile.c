@@ -297,7 +297,7 @@ static void test_twice(struct sample *s)
     ok(feed(&lone, 1, s[1].frame, s[1].frame->len) == DT_SUCCESS &&
            feed(&lone, 1, s[1].frame, s[1].frame->len) == DT_SUCCESS &&
            lone.told == 1,
-       "news that come twice count once");
+       "an event that comes twice counts once");
     lone_close(&lone);
     receiver(&lone, 1, true);
     ok(feed(&lone, 9, s[6].frame, s[6].frame->len) == DT_SUCCESS &&
@@ -332,7 +332,7 @@ static void test_lies(struct sample *s)
     receiver(&lone, 0, true);
     ok(feed(&lone, 1, rank, rank->len) == DT_ERR_CORRUPT &&
            feed(&lone, 1, life, life->len) == DT_ERR_CORRUPT,
-       "news of another node's rank");
+       "an event of another node's rank");
     lone_close(&lone);
     dt_frame_unref(part);
     dt_frame_unref(rank);
@@ -386,7 +386,7 @@ static void test_result(void)
        "its child, too");
     for (size_t i = before; i < one.n; i++)
         same += one.frame[i] == result;
-    ok(same == 3 && one.n == before + 3, "which passes on the very same bytes");
+    ok(same == 3 && one.n == before + 3, "which sends on the same bytes");
     ok(feed(&nine, 1, result, result->len) == DT_SUCCESS && nine.done == 1,
        "and so does the child's child");
     dt_frame_unref(result);
@@ -410,7 +410,7 @@ static void test_out(void)
     size_t before = lone.n;
     ok(feed(&lone, 3, f, f->len) == DT_SUCCESS && lone.out == 1 &&
            lone.done == 1 && lone.rc == DT_ERR_PROC_FAILED,
-       "a node that is told of its own loss fails what it does");
+       "a node that is notified of its own loss fails its operations");
     feed(&lone, 3, f, f->len);
     fence(&lone, "late");
     dt_mesh_ask(lone.mesh, 0, 1, "", 0, 0, answered, &lone);
@@ -420,13 +420,13 @@ static void test_out(void)
     ok(dt_mesh_broadcast(lone.mesh, "x", 1, &err) == DT_ERR_PROC_FAILED &&
            lone.out == 1 && lone.done == 4 && lone.n == before &&
            dt_mesh_progress(lone.mesh, 99999) == INT64_MAX,
-       "and is silent: %s", err.text);
+       "and sends nothing: %s", err.text);
     lone_close(&lone);
     receiver(&lone, 3, true);
     dt_mesh_node_lost(lone.mesh, 0, "x");
     f->bytes[5] = 9;
     ok(feed(&lone, 0, f, f->len) == DT_SUCCESS && lone.out == 0,
-       "a node that is lost cannot say much");
+       "a lost node is ignored");
     lone_close(&lone);
     dt_frame_unref(f);
 }

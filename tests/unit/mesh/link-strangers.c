@@ -11,24 +11,24 @@
 
 /* ---- strangers, who write bytes ---- */
 
-struct stranger {
+struct peer {
     int fd;
     struct dt_link *link; /* the other end: node 2 */
 };
 
-static void come(struct stranger *stranger)
+static void come(struct peer *peer)
 {
     int fds[2];
     struct dt_identity self = identity(2);
     make_pair(fds);
-    stranger->fd = fds[0];
-    stranger->link = open_link(fds[1], &self, DT_NODE_ANY);
+    peer->fd = fds[0];
+    peer->link = open_link(fds[1], &self, DT_NODE_ANY);
 }
 
-static void leave(struct stranger *stranger)
+static void leave(struct peer *peer)
 {
-    close(stranger->fd);
-    dt_link_close(stranger->link);
+    close(peer->fd);
+    dt_link_close(peer->link);
 }
 
 static void put(int fd, const void *data, size_t len)
@@ -45,52 +45,54 @@ static size_t get(int fd, void *data, size_t room)
 }
 
 /* Say this, and see the link break. */
-static void say(const char *what, const void *data, size_t len,
-                dt_result_t result, const char *why)
+static void send_bytes(const char *what, const void *data, size_t len,
+                       dt_result_t result, const char *why)
 {
-    struct stranger stranger;
-    come(&stranger);
-    put(stranger.fd, data, len);
-    dt_link_progress(stranger.link, now);
-    ok(broke(stranger.link, result, why) && !dt_link_next(stranger.link),
-       "%s: %s", what, dt_link_why(stranger.link));
-    leave(&stranger);
+    struct peer peer;
+    come(&peer);
+    put(peer.fd, data, len);
+    dt_link_progress(peer.link, now);
+    ok(broke(peer.link, result, why) && !dt_link_next(peer.link), "%s: %s",
+       what, dt_link_why(peer.link));
+    leave(&peer);
 }
 
 static void test_garbage(void)
 {
     static const unsigned char huge[] = {255, 255, 255, 15, DT_WIRE_HELLO, 0};
     static const unsigned char too_long[] = {1, 16, 0, 0, DT_WIRE_HELLO, 0};
-    struct stranger stranger;
-    struct dt_frame *news = frame_of(DT_WIRE_NEWS, 10, 'n');
+    struct peer peer;
+    struct dt_frame *event = frame_of(DT_WIRE_NEWS, 10, 'n');
     struct dt_frame *hello = frame_of(DT_WIRE_HELLO, 60, 'h');
 
-    say("garbage", "GET / HTTP/1.1\r\n\r\n", 18, DT_ERR_CORRUPT, "");
-    say("a huge length", huge, sizeof(huge), DT_ERR_CORRUPT, "");
-    say("more than 4 KiB", too_long, sizeof(too_long), DT_ERR_CORRUPT, "");
-    say("news before a proof", news->bytes, news->len, DT_ERR_CORRUPT, "greet");
-    say("an empty HELLO", hello->bytes, hello->len, DT_ERR_CORRUPT, "speak");
+    send_bytes("garbage", "GET / HTTP/1.1\r\n\r\n", 18, DT_ERR_CORRUPT, "");
+    send_bytes("a huge length", huge, sizeof(huge), DT_ERR_CORRUPT, "");
+    send_bytes("more than 4 KiB", too_long, sizeof(too_long), DT_ERR_CORRUPT,
+               "");
+    send_bytes("an event before the handshake", event->bytes, event->len,
+               DT_ERR_CORRUPT, "handshake");
+    send_bytes("an empty HELLO", hello->bytes, hello->len, DT_ERR_CORRUPT,
+               "no daemon");
     for (int half = 0; half < 2; half++) {
         int64_t begin = now;
-        come(&stranger);
-        put(stranger.fd, hello->bytes, half ? hello->len / 2 : 0);
-        while (dt_link_state(stranger.link) == DT_LINK_HANDSHAKE &&
+        come(&peer);
+        put(peer.fd, hello->bytes, half ? hello->len / 2 : 0);
+        while (dt_link_state(peer.link) == DT_LINK_HANDSHAKE &&
                now < begin + 60000)
-            now = dt_link_progress(stranger.link, now) < INT64_MAX ? now + 500
-                                                                   : now;
-        ok(broke(stranger.link, DT_ERR_TIMED_OUT, "10 s") &&
+            now =
+                dt_link_progress(peer.link, now) < INT64_MAX ? now + 500 : now;
+        ok(broke(peer.link, DT_ERR_TIMED_OUT, "10 s") &&
                now == begin + DT_LINK_HANDSHAKE_MS,
-           "%s: %s", half ? "half a frame" : "nothing",
-           dt_link_why(stranger.link));
-        leave(&stranger);
+           "%s: %s", half ? "half a frame" : "nothing", dt_link_why(peer.link));
+        leave(&peer);
     }
-    dt_frame_unref(news);
+    dt_frame_unref(event);
     dt_frame_unref(hello);
 }
 
 /* Somebody who is honest, but not who he should be. */
 static void dial_as(const char *what, struct dt_identity self, uint32_t to,
-                    dt_result_t result, const char *told, const char *logged)
+                    dt_result_t result, const char *reason, const char *logged)
 {
     struct dt_link *both[2];
     struct dt_identity other = identity(2);
@@ -99,14 +101,14 @@ static void dial_as(const char *what, struct dt_identity self, uint32_t to,
     both[0] = open_link(fds[0], &self, to);
     both[1] = open_link(fds[1], &other, DT_NODE_ANY);
     turn(both, 5);
-    ok(broke(both[0], result, told) && broke(both[1], result, logged), "%s: %s",
-       what, dt_link_why(both[1]));
+    ok(broke(both[0], result, reason) && broke(both[1], result, logged),
+       "%s: %s", what, dt_link_why(both[1]));
     close_both(both);
 }
 
 static void test_strangers(void)
 {
-    const char *who = "not the daemon you look for";
+    const char *who = "another daemon than the one dialed";
     struct dt_identity self = identity(1);
     self.job = 18;
     dial_as("another job", self, 2, DT_ERR_INVALID_ARG, who, "job 18 step 0");
@@ -138,7 +140,7 @@ struct record {
  * not get it. */
 static void listen_in(struct record *record, bool withheld)
 {
-    struct stranger acceptor;
+    struct peer acceptor;
     struct dt_identity self = identity(1);
     unsigned char bytes[4096];
     int fds[2];
@@ -155,7 +157,7 @@ static void listen_in(struct record *record, bool withheld)
     if (!withheld) {
         put(acceptor.fd, record->proof, record->proof_len);
         dt_link_progress(acceptor.link, now);
-        ok(is_open(acceptor.link), "an honest proof is believed");
+        ok(is_open(acceptor.link), "a proof of the right node is accepted");
     }
     leave(&acceptor);
     close(fds[0]);
@@ -166,22 +168,22 @@ static void test_replay(void)
 {
     for (int withheld = 0; withheld < 2; withheld++) {
         struct record record;
-        struct stranger stranger;
+        struct peer peer;
         unsigned char bytes[4096];
         listen_in(&record, withheld);
-        come(&stranger);
-        put(stranger.fd, record.hello, record.hello_len);
-        dt_link_progress(stranger.link, now);
-        ok(get(stranger.fd, bytes, sizeof(bytes)) > 0 &&
+        come(&peer);
+        put(peer.fd, record.hello, record.hello_len);
+        dt_link_progress(peer.link, now);
+        ok(get(peer.fd, bytes, sizeof(bytes)) > 0 &&
                bytes[4] == DT_WIRE_CHALLENGE,
            "an old HELLO is challenged");
-        put(stranger.fd, record.proof, record.proof_len);
-        dt_link_progress(stranger.link, now);
-        ok(broke(stranger.link, DT_ERR_INVALID_ARG,
+        put(peer.fd, record.proof, record.proof_len);
+        dt_link_progress(peer.link, now);
+        ok(broke(peer.link, DT_ERR_INVALID_ARG,
                  withheld ? "something else" : "replayed"),
            "a %s proof: %s", withheld ? "stolen" : "replayed",
-           dt_link_why(stranger.link));
-        leave(&stranger);
+           dt_link_why(peer.link));
+        leave(&peer);
     }
 }
 
@@ -189,44 +191,44 @@ static void test_replay(void)
 static void test_reflection(void)
 {
     struct record record;
-    struct stranger stranger;
+    struct peer peer;
     unsigned char bytes[4096];
     listen_in(&record, true);
-    come(&stranger);
-    put(stranger.fd, record.hello, record.hello_len);
-    dt_link_progress(stranger.link, now);
-    size_t len = get(stranger.fd, bytes, sizeof(bytes));
+    come(&peer);
+    put(peer.fd, record.hello, record.hello_len);
+    dt_link_progress(peer.link, now);
+    size_t len = get(peer.fd, bytes, sizeof(bytes));
     struct dt_frame *proof = dt_frame_begin(DT_WIRE_PROOF);
     /* length, kind, nonce; then the blob */
     dt_frame_bytes(proof, bytes + 21, len > 21 ? len - 21 : 0);
     if (dt_frame_end(&proof, NULL) != DT_SUCCESS)
         abort();
-    put(stranger.fd, proof->bytes, proof->len);
-    dt_link_progress(stranger.link, now);
-    ok(broke(stranger.link, DT_ERR_INVALID_ARG, "something else"),
-       "its own credential: %s", dt_link_why(stranger.link));
+    put(peer.fd, proof->bytes, proof->len);
+    dt_link_progress(peer.link, now);
+    ok(broke(peer.link, DT_ERR_INVALID_ARG, "something else"),
+       "its own credential: %s", dt_link_why(peer.link));
     dt_frame_unref(proof);
-    leave(&stranger);
+    leave(&peer);
 }
 
 static void test_version(void)
 {
     struct record record;
-    struct stranger stranger;
+    struct peer peer;
     unsigned char bytes[4096] = {0};
     listen_in(&record, true);
     record.hello[13]++;
-    come(&stranger);
-    put(stranger.fd, record.hello, record.hello_len);
-    dt_link_progress(stranger.link, now);
-    ok(broke(stranger.link, DT_ERR_VERSION, "version 1 ") &&
-           strstr(dt_link_why(stranger.link), "version 2:"),
-       "another version: %s", dt_link_why(stranger.link));
-    size_t len = get(stranger.fd, bytes, sizeof(bytes) - 1);
+    come(&peer);
+    put(peer.fd, record.hello, record.hello_len);
+    dt_link_progress(peer.link, now);
+    ok(broke(peer.link, DT_ERR_VERSION, "version 1 ") &&
+           strstr(dt_link_why(peer.link), "version 2:"),
+       "another version: %s", dt_link_why(peer.link));
+    size_t len = get(peer.fd, bytes, sizeof(bytes) - 1);
     ok(len > 6 && bytes[4] == DT_WIRE_REFUSE && bytes[5] == 1 &&
-           strcmp((char *)bytes + 6, dt_link_why(stranger.link)) == 0,
-       "is told the same");
-    leave(&stranger);
+           strcmp((char *)bytes + 6, dt_link_why(peer.link)) == 0,
+       "gets the same reason");
+    leave(&peer);
 }
 
 /* One that we dial, and is not a daemon, or none of ours. */
@@ -242,8 +244,8 @@ static void test_acceptors(void)
     struct dt_link *link = open_link(fds[1], &self, 2);
     put(fds[0], welcome->bytes, welcome->len);
     dt_link_progress(link, now);
-    ok(broke(link, DT_ERR_CORRUPT, "greet"), "a WELCOME without a proof: %s",
-       dt_link_why(link));
+    ok(broke(link, DT_ERR_CORRUPT, "handshake"),
+       "a WELCOME without a proof: %s", dt_link_why(link));
     close(fds[0]);
     dt_link_close(link);
 
@@ -261,15 +263,15 @@ static void test_acceptors(void)
     send_frame(link, DT_WIRE_NEWS, 4, 'k');
     close(fds[0]);
     dt_link_progress(link, now);
-    ok(broke(link, DT_IN_PROGRESS, "hung up"), "one that hangs up: %s",
-       dt_link_why(link));
+    ok(broke(link, DT_IN_PROGRESS, "closed the connection"),
+       "one that closes: %s", dt_link_why(link));
     struct dt_link *both[2] = {link, NULL};
     struct dt_identity other = identity(2);
     make_pair(fds);
-    ok(dt_link_retry(link, fds[0], now, &err) == DT_SUCCESS, "is dialed again");
+    ok(dt_link_retry(link, fds[0], now, &err) == DT_SUCCESS, "is redialed");
     both[1] = open_link(fds[1], &other, DT_NODE_ANY);
     turn(both, 5);
-    ok(comes(both[1], 4, 'k'), "and gets what waited");
+    ok(comes(both[1], 4, 'k'), "and gets what was queued");
     close_both(both);
     dt_frame_unref(welcome);
     dt_frame_unref(challenge);

@@ -16,7 +16,7 @@ static void test_open(void)
     send_frame(both[0], DT_WIRE_NEWS, 3, 'a');
     ok(dt_link_peer(both[1]) == DT_NODE_ANY && !dt_link_next(both[1]) &&
            !dt_link_flushed(both[0]),
-       "nobody is believed at first");
+       "no peer is known at first");
     turn(both, 5);
     ok(is_open(both[0]) && is_open(both[1]), "both ends open: %s%s",
        dt_link_why(both[0]), dt_link_why(both[1]));
@@ -30,7 +30,7 @@ static void test_open(void)
     send_frame(both[1], DT_WIRE_ASK, 0, 0);
     send_frame(both[1], DT_WIRE_ASK, 70000, 'c');
     ok(!dt_link_flushed(both[1]) && (dt_link_events(both[1]) & POLLOUT),
-       "a large frame does not go at once");
+       "a large frame is not written at once");
     turn(both, 100);
     ok(comes(both[0], big, 'b') && comes(both[0], 0, 0) &&
            comes(both[0], 70000, 'c') && !dt_link_next(both[0]) &&
@@ -45,24 +45,23 @@ static void test_time(void)
     open_both(both);
     turn(both, 5);
     int64_t due = dt_link_progress(both[0], now);
-    ok(due > now && due <= now + HEART / 3,
-       "a link wants to be turned in time");
+    ok(due > now && due <= now + HEART / 3, "a link has a time to be due");
     for (int i = 0; i < 100; i++) {
         now += HEART / 3;
         turn(both, 2);
     }
     ok(is_open(both[0]) && is_open(both[1]) && !dt_link_next(both[0]),
-       "two that have nothing to say hear each other's heart");
+       "two links that send nothing exchange heartbeats");
     now += 1000 * HEART;
     turn(both, 2);
     ok(is_open(both[0]) && is_open(both[1]),
-       "time in which both stood still does not count");
+       "time in which both were stopped does not count");
     for (int i = 0; i < 3; i++) {
         ok(is_open(both[0]), "silent for %d s", i * HEART / 3000);
         now += HEART / 3;
         dt_link_progress(both[0], now);
     }
-    ok(broke(both[0], DT_ERR_TIMED_OUT, "30 s"), "a frozen one is lost: %s",
+    ok(broke(both[0], DT_ERR_TIMED_OUT, "30 s"), "a silent one is lost: %s",
        dt_link_why(both[0]));
     close_both(both);
 }
@@ -84,7 +83,7 @@ static void test_end(void)
     turn(both, 5);
     send_frame(both[1], DT_WIRE_BYE, 0, 0);
     dt_link_progress(both[0], now);
-    ok(is_open(both[0]) && comes(both[0], 0, 0), "BYE is seen");
+    ok(is_open(both[0]) && comes(both[0], 0, 0), "BYE is received");
     dt_link_close(both[1]);
     dt_link_progress(both[0], now);
     ok(broke(both[0], DT_SUCCESS, "left"), "and then it has left");
@@ -95,7 +94,7 @@ static void test_end(void)
     dt_link_refuse(both[0], "no \x1b[31mway\n");
     dt_link_progress(both[1], now);
     ok(broke(both[1], DT_ERR_INVALID_ARG, "no ?[31mway?"),
-       "a refusal is told, fit to print: %s", dt_link_why(both[1]));
+       "a refusal is printable: %s", dt_link_why(both[1]));
     close_both(both);
 }
 
@@ -127,11 +126,11 @@ static void test_unread(void)
     turn(both, 5);
     for (int i = 0; i < 15; i++)
         dt_link_send(both[0], frame);
-    ok(is_open(both[0]), "a slow reader is waited for");
+    ok(is_open(both[0]), "a slow reader is tolerated");
     for (int i = 0; i < 4; i++)
         dt_link_send(both[0], frame);
     ok(broke(both[0], DT_ERR_TIMED_OUT, "does not read"),
-       "but not without an end: %s", dt_link_why(both[0]));
+       "but not for ever: %s", dt_link_why(both[0]));
     close_both(both);
     dt_frame_unref(frame);
 }

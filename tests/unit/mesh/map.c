@@ -277,7 +277,7 @@ static void mismatched(void)
             entry_of(0, RANKS(0)), entry_of(1, RANKS(2, 3)));
     claimed("n1 claims rank 4, expected less than 4", entry_of(0, RANKS(0, 1)),
             entry_of(1, RANKS(2, 3, 4)));
-    claimed("n2 says that it is node 2, expected less than 2",
+    claimed("n2 claims to be node 2, expected less than 2",
             entry_of(0, RANKS(0, 1)), entry_of(2, RANKS(2, 3)));
     struct dt_map_entry other = entry_of(1, RANKS(2, 3));
     strcpy(other.name, "m1");

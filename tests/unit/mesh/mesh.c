@@ -70,11 +70,11 @@ static void test_alone(void)
     fences(wait, 2, 0, net.nodes);
     ok(count(wait, DT_SUCCESS) == 1, "a fence of one node is done at once");
     net_tell(&net, 0);
-    ok(net.node[0].told[0] == 1, "it hears its own news");
+    ok(net.node[0].events[0] == 1, "it gets its own event");
     net_ask(&net, &ask[0], 0, 0, 0);
     ok(!ask[0].done && net_answer(&net) && ask[0].done == 1 &&
            ask[0].rc == DT_SUCCESS,
-       "it answers itself");
+       "it answers its own request");
     net_end_rank(&net, 1, 3);
     fences(more, 2, 0, net.nodes);
     ok(count(more, DT_ERR_PROC_FAILED) == 1,
@@ -90,7 +90,7 @@ static void test_wrong_ranks(void)
     net_fence(&net, &wait[0], 0, 0, falling, 2, 0, 0);
     net_fence(&net, &wait[1], 0, 0, other, 1, 0, 0);
     ok(count(wait, DT_ERR_INVALID_ARG) == 2,
-       "ranks that fall, or of other nodes alone, are refused");
+       "ranks in falling order, or of other nodes alone, are refused");
     finish("wrong ranks");
 }
 
@@ -129,7 +129,7 @@ static void test_lost(const char *name, const size_t *lost, size_t n)
     net_settle(&net);
     while (!net.node[root].mesh)
         root++;
-    ok(gone == n, "%s: what it had begun is failed when it is destroyed", name);
+    ok(gone == n, "%s: its operations fail when it is destroyed", name);
     ok(count(wait, DT_ERR_PROC_FAILED) == 29, "%s: the pending fence fails",
        name);
     ok(dt_mesh_root(net.node[28].mesh) == root, "%s: the root is %zu", name,
@@ -178,7 +178,7 @@ static void test_replaced(void)
     net_fence(&net, &more[5], 5, 0, all, 24, 0, 0);
     net_settle(&net);
     ok(dt_mesh_rank(net.node[11].mesh, 5)->incarnation == 1,
-       "its next life is known");
+       "its replacement is known");
     fences(more, 24, 0, 5);
     net_settle(&net);
     ok(count(more, DT_SUCCESS) == 12, "with it a fence works");
@@ -213,7 +213,7 @@ static void test_left(void)
     ok(lost == 0, "nodes that leave are not lost, and their ranks ended well");
     net_ask(&net, &ask[0], 5, 1, 0);
     ok(ask[0].done && ask[0].rc == DT_ERR_PROC_FAILED,
-       "a question to one that has left fails");
+       "a request to a node that has left fails");
     finish("leaving");
 }
 
@@ -234,7 +234,8 @@ static void test_known_leaves(void)
         wrong += net.wrong[0] != '\0';
         net_close(&net);
     }
-    ok(wrong == 0, "news of its ranks come before those that a node has left");
+    ok(wrong == 0,
+       "events of its ranks come before the one that the node has left");
 }
 
 static void test_together(const char *name, void (*end)(struct net *, size_t))
@@ -252,7 +253,7 @@ static void test_together(const char *name, void (*end)(struct net *, size_t))
         wrong += net.wrong[0] != '\0';
         net_close(&net);
     }
-    ok(wrong == 0, "all know it when parent and child %s together", name);
+    ok(wrong == 0, "all are notified when parent and child %s together", name);
 }
 
 /* A node that dies before it has sent anything has no link to anybody. */
@@ -261,8 +262,7 @@ static void test_never_joined(void)
     net_open(&net, 12, 12, true, 1);
     net_forget(&net, 10);
     net_settle(&net);
-    ok(dt_mesh_node_lives(net.node[1].mesh, 10),
-       "nobody misses a node at first");
+    ok(dt_mesh_node_lives(net.node[1].mesh, 10), "no node is missed at first");
     net_time(&net, DT_MESH_JOIN_MS - 1);
     net_settle(&net);
     ok(dt_mesh_node_lives(net.node[1].mesh, 10), "nor before it is late");
@@ -278,18 +278,19 @@ static void test_time(void)
     memset(&wait[4], 0, sizeof(wait[4]));
     net_fence(&net, &more[2], 2, 1, all, 12, 0, 100);
     net_fence(&net, &more[10], 10, 1, all, 12, 0, 0);
-    ok(dt_mesh_progress(net.node[2].mesh, 0) == 100, "it says when it is due");
+    ok(dt_mesh_progress(net.node[2].mesh, 0) == 100,
+       "it returns when it is due");
     net_time(&net, 99);
     ok(!more[2].done, "not before its time");
     net_time(&net, 1);
     ok(more[2].done && more[2].rc == DT_ERR_TIMED_OUT, "in time");
     net_settle(&net);
-    ok(more[10].rc == DT_ERR_TIMED_OUT, "and for those who wait for it");
+    ok(more[10].rc == DT_ERR_TIMED_OUT, "and for those that wait for it");
     for (size_t i = 0; i < 12; i++)
         if (i != 2 && i != 10)
             net_fence(&net, &more[i], i, 1, all, 12, 0, 0);
     net_settle(&net);
-    ok(count(more, DT_ERR_TIMED_OUT) == 12, "and for those who come late");
+    ok(count(more, DT_ERR_TIMED_OUT) == 12, "and for those that start late");
     memset(more, 0, sizeof(more));
     for (size_t i = 0; i < 12; i++)
         net_fence(&net, &more[i], i, 1, all, 12, 1, 50);
@@ -307,7 +308,7 @@ static void test_time(void)
     net_time(&net, 0);
     net_time(&net, 20);
     ok(ask[0].done == 1 && ask[0].rc == DT_ERR_TIMED_OUT,
-       "a question is over in time, too");
+       "a request times out, too");
     finish("time limits");
 }
 
@@ -329,7 +330,7 @@ static void test_ask(void)
     net_settle(&net);
     ok(ask[0].rc == DT_SUCCESS && ask[1].rc == DT_SUCCESS &&
            ask[2].rc == DT_SUCCESS && ask[0].done && ask[1].done && ask[2].done,
-       "three questions, three answers");
+       "three requests, three replies");
     net_ask(&net, &ask[0], 3, 7, 0);
     net_ask(&net, &ask[1], 5, 7, 0);
     while (net_deliver(&net))
@@ -337,25 +338,25 @@ static void test_ask(void)
     net_kill(&net, 3);
     net_settle(&net);
     ok(ask[0].rc == DT_ERR_PROC_FAILED && ask[1].rc == DT_SUCCESS,
-       "one whose asker died is answered to nobody");
+       "one whose sender died gets no reply");
     net_ask(&net, &ask[0], 5, 7, 0);
     while (net_deliver(&net))
         ;
     net_kill(&net, 7);
     net_settle(&net);
     ok(ask[0].done == 1 && ask[0].rc == DT_ERR_PROC_FAILED,
-       "one whose answerer died fails");
+       "one whose receiver died fails");
     net_ask(&net, &ask[0], 5, 7, 0);
     net_ask(&net, &ask[1], 5, 12, 0);
     ok(ask[0].rc == DT_ERR_PROC_FAILED && ask[1].rc == DT_ERR_INVALID_ARG,
-       "one to the dead fails at once, one to nobody, too");
+       "one to a lost node fails at once, one to no node, too");
     dt_mesh_ask(net.node[5].mesh, 6, 1, "why", 3, 0, too_long, &ask[2]);
     while (net_deliver(&net))
         ;
     struct ticket *t = net.tickets;
     dt_mesh_answer(net.node[6].mesh, t->ticket, 0, "", DT_WIRE_MAX);
     net_settle(&net);
-    ok(ask[2].rc == DT_ERR_NO_MEMORY, "one whose answer is too long fails");
+    ok(ask[2].rc == DT_ERR_NO_MEMORY, "one whose reply is too long fails");
     finish("questions");
 }
 
@@ -367,7 +368,7 @@ static void test_cut(void)
     net_cut(&net, 0, 9);
     net_cut(&net, 1, 9);
     net_settle(&net);
-    ok(!net.node[9].mesh, "a node that the others gave up is told");
+    ok(!net.node[9].mesh, "a node that the others declared lost is notified");
     ok(count(wait, DT_ERR_PROC_FAILED) >= 11, "its fences fail");
     finish("a broken link");
     size_t wrong = 0;
@@ -379,7 +380,7 @@ static void test_cut(void)
         wrong += net.wrong[0] != '\0';
         net_close(&net);
     }
-    ok(wrong == 0, "when two give each other up the others agree");
+    ok(wrong == 0, "when two declare each other lost the others agree");
 }
 
 static void never(void *arg, dt_result_t rc, const void *data, size_t len)
@@ -424,11 +425,11 @@ static void test_bounds(void)
     net_fence(&net, &wait[1], 1, 0, all, 2, 0, 0);
     net_settle(&net);
     ok(count(wait, DT_ERR_NO_MEMORY) == 1,
-       "another node's fence for which there is no room fails");
+       "another node's fence for which there is no memory fails");
     ok(done[0] == 0 && done[1] == 1, "65,536 fences are pending, not one more");
     ok(dt_mesh_broadcast(net.node[0].mesh, big, sizeof(big), &err) ==
            DT_ERR_INVALID_ARG,
-       "too much to tell: %s", err.text);
+       "too long a broadcast: %s", err.text);
     net_end_rank(&net, 1, 0);
     net_settle(&net);
     ok(done[0] == 65536, "all fail when a rank ends");

@@ -181,9 +181,9 @@ static void test_all(void)
         wrong += nodes[i].wrong;
         lost += times_gone(&nodes[i]);
     }
-    ok(wrong == 0 && lost == 0, "in order, and nobody is gone");
+    ok(wrong == 0 && lost == 0, "in order, and no node is gone");
     ok(until(idle) && dt_net_progress(nodes[0].net, now) > now,
-       "then there is nothing to do until later");
+       "then nothing is due");
 
     close_node(&nodes[0]);
     ok(until(first_left) && nodes[1].left == 1 && nodes[2].left == 1 &&
@@ -192,7 +192,7 @@ static void test_all(void)
     send_number(1, 0, 0);
     until(idle);
     ok(times_gone(&nodes[1]) == 1 && times_gone(&nodes[2]) == 1,
-       "which is told once");
+       "which is reported once");
     close_nodes();
 }
 
@@ -208,7 +208,7 @@ static bool both_are_gone(void)
     return nodes[0].gone[1] && nodes[1].gone[0];
 }
 
-static bool zero_heard(void)
+static bool zero_received(void)
 {
     return nodes[0].received > 0;
 }
@@ -218,7 +218,7 @@ static bool zero_lost(void)
     return nodes[0].gone[3];
 }
 
-static bool one_heard(void)
+static bool one_received(void)
 {
     return nodes[1].received > 0;
 }
@@ -240,7 +240,7 @@ static void test_gone(void)
     ok(until(both_are_gone) && nodes[1].received == 1 &&
            nodes[1].gone[0] == 1 &&
            strcmp(nodes[0].why[1], "it broke a rule") == 0,
-       "one that is dropped hears why, and is heard no more: %s",
+       "a dropped one gets the reason, and nothing more comes from it: %s",
        nodes[0].why[1]);
     close_nodes();
 }
@@ -271,19 +271,19 @@ static void test_killed(void)
     open_nodes();
     close_node(&nodes[3]);
     pid_t pid = fork_daemon("");
-    ok(until(zero_heard), "a daemon of another process is heard");
+    ok(until(zero_received), "a daemon of another process is received");
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     ok(until(zero_lost) && nodes[0].left == 0, "and lost when it is killed: %s",
        nodes[0].why[3]);
 
-    pid = fork_daemon("given up");
+    pid = fork_daemon("declared lost");
     int64_t end = dt_pmix_now() + LONG;
     while (waitpid(pid, &status, WNOHANG) == 0 && dt_pmix_now() < end)
         until(idle);
     ok(WIFEXITED(status) && WEXITSTATUS(status) == 3 &&
            nodes[0].received == 1 && nodes[0].gone[3] == 1,
-       "no way leads back");
+       "a lost node is refused");
     close_nodes();
 }
 
@@ -292,7 +292,7 @@ static void test_frozen(void)
     struct dt_net *frozen;
     open_nodes();
     send_number(0, 1, 0);
-    until(one_heard);
+    until(one_received);
     frozen = nodes[1].net;
     nodes[1].net = NULL; /* never turned again */
     for (int i = 0; i < 3; i++) {
@@ -320,10 +320,10 @@ static int connect_to(uint32_t node)
 
 static void test_strangers(void)
 {
-    enum { STRANGERS = 200 };
-    static int fds[STRANGERS];
+    enum { UNAUTHENTICATED = 200 };
+    static int fds[UNAUTHENTICATED];
     open_nodes();
-    for (size_t i = 0; i < STRANGERS; i++) {
+    for (size_t i = 0; i < UNAUTHENTICATED; i++) {
         fds[i] = connect_to(0);
         dt_net_progress(nodes[0].net, now);
     }
@@ -338,13 +338,13 @@ static void test_strangers(void)
     }
     ok(nodes[0].received == 1 &&
            now <= begin + DT_LINK_HANDSHAKE_MS + DT_LINK_HANDSHAKE_MS / 5,
-       "%d strangers keep an honest one out for %lld ms", STRANGERS,
-       (long long)(now - begin));
+       "%d unauthenticated connections delay a node for %lld ms",
+       UNAUTHENTICATED, (long long)(now - begin));
     ok(times_gone(&nodes[0]) == 0 && times_gone(&nodes[1]) == 0,
-       "nobody is lost by that");
+       "no node is lost by that");
     ok(nodes[0].refused >= 1 && nodes[0].refused <= 10,
        "the log has %zu lines about them: %s", nodes[0].refused, nodes[0].line);
-    for (size_t i = 0; i < STRANGERS; i++)
+    for (size_t i = 0; i < UNAUTHENTICATED; i++)
         close(fds[i]);
     close_nodes();
 }
@@ -387,7 +387,7 @@ static void test_relay(void)
     map.entry[0].port = ntohs(at.sin_port);
     send_number(1, 0, 0);
     ok(until(one_is_gone) && nodes[0].received == 0,
-       "one in between cannot pass the proofs on: %s", nodes[1].why[0]);
+       "a process in between cannot forward the proofs: %s", nodes[1].why[0]);
     close(listener);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);

@@ -47,12 +47,12 @@ static int listener(uint16_t *port)
     return fd;
 }
 
-/* ---- threads: the place, and those who come ---- */
+/* ---- threads: the rendezvous, and those who come ---- */
 
-struct place {
+struct rendezvous {
     pthread_t thread;
     int listener, alive;
-    int life; /* closed, it ends the place; -1: none */
+    int life; /* closed, it ends the rendezvous; -1: none */
     uint16_t port;
     const char *pmix; /* NULL: as all */
     int64_t ms;
@@ -62,46 +62,46 @@ struct place {
 
 static void *run_place(void *arg)
 {
-    struct place *place = arg;
+    struct rendezvous *rendezvous = arg;
     struct dt_identity self = identity(DT_NODE_RENDEZVOUS);
-    if (place->pmix)
-        self.pmix = place->pmix;
-    place->rc =
-        dt_rendezvous_serve(place->listener, &self, 2 * NODES, place->alive,
-                            dt_pmix_now() + place->ms, &place->err);
+    if (rendezvous->pmix)
+        self.pmix = rendezvous->pmix;
+    rendezvous->rc = dt_rendezvous_serve(
+        rendezvous->listener, &self, 2 * NODES, rendezvous->alive,
+        dt_pmix_now() + rendezvous->ms, &rendezvous->err);
     return NULL;
 }
 
-static void open_place(struct place *place, int alive, int64_t ms)
+static void open_place(struct rendezvous *rendezvous, int alive, int64_t ms)
 {
-    *place = (struct place){.alive = alive, .life = -1, .ms = ms};
-    place->listener = listener(&place->port);
-    pthread_create(&place->thread, NULL, run_place, place);
+    *rendezvous = (struct rendezvous){.alive = alive, .life = -1, .ms = ms};
+    rendezvous->listener = listener(&rendezvous->port);
+    pthread_create(&rendezvous->thread, NULL, run_place, rendezvous);
 }
 
 /* One that goes on until it is closed. */
-static void open_lasting_place(struct place *place)
+static void open_lasting_place(struct rendezvous *rendezvous)
 {
     int pipes[2];
     if (pipe(pipes) < 0)
         abort();
-    open_place(place, pipes[0], LONG);
-    place->life = pipes[1];
+    open_place(rendezvous, pipes[0], LONG);
+    rendezvous->life = pipes[1];
 }
 
-static void close_place(struct place *place)
+static void close_place(struct rendezvous *rendezvous)
 {
-    if (place->life >= 0) {
-        close(place->life);
-        pthread_join(place->thread, NULL);
-        close(place->alive);
+    if (rendezvous->life >= 0) {
+        close(rendezvous->life);
+        pthread_join(rendezvous->thread, NULL);
+        close(rendezvous->alive);
     } else {
-        pthread_join(place->thread, NULL);
+        pthread_join(rendezvous->thread, NULL);
     }
-    close(place->listener);
+    close(rendezvous->listener);
 }
 
-struct guest {
+struct client {
     pthread_t thread;
     const char *hosts;
     uint16_t port;
@@ -118,132 +118,135 @@ struct guest {
 
 static void *run_guest(void *arg)
 {
-    struct guest *guest = arg;
-    struct dt_rendezvous_address place = {guest->hosts, guest->port};
-    int64_t deadline = dt_pmix_now() + guest->ms;
-    guest->rc = dt_rendezvous_dial(&place, &guest->self, guest->alive, deadline,
-                                   &guest->link, &guest->local, &guest->err);
-    if (guest->rc == DT_SUCCESS)
-        guest->rc =
-            dt_rendezvous_register(guest->link, &guest->entry, guest->alive,
-                                   deadline, &guest->map, &guest->err);
+    struct client *client = arg;
+    struct dt_rendezvous_address rendezvous = {client->hosts, client->port};
+    int64_t deadline = dt_pmix_now() + client->ms;
+    client->rc =
+        dt_rendezvous_dial(&rendezvous, &client->self, client->alive, deadline,
+                           &client->link, &client->local, &client->err);
+    if (client->rc == DT_SUCCESS)
+        client->rc =
+            dt_rendezvous_register(client->link, &client->entry, client->alive,
+                                   deadline, &client->map, &client->err);
     return NULL;
 }
 
-static void make_guest(struct guest *guest, uint32_t node, uint16_t port)
+static void make_guest(struct client *client, uint32_t node, uint16_t port)
 {
-    *guest = (struct guest){.hosts = "127.0.0.1",
-                            .port = port,
-                            .self = identity(node),
-                            .alive = -1,
-                            .ms = LONG};
-    guest->entry.node = node;
-    guest->entry.nranks = 2;
-    guest->entry.ranks = malloc(2 * sizeof(uint32_t));
-    guest->entry.ranks[0] = node;
-    guest->entry.ranks[1] = node + NODES;
-    guest->entry.port = (uint16_t)(1000 + node);
-    guest->entry.ip[10] = guest->entry.ip[11] = 0xff;
-    guest->entry.ip[12] = 10;
-    guest->entry.ip[15] = (uint8_t)node;
-    snprintf(guest->entry.name, sizeof(guest->entry.name), "n%u", node);
+    *client = (struct client){.hosts = "127.0.0.1",
+                              .port = port,
+                              .self = identity(node),
+                              .alive = -1,
+                              .ms = LONG};
+    client->entry.node = node;
+    client->entry.nranks = 2;
+    client->entry.ranks = malloc(2 * sizeof(uint32_t));
+    client->entry.ranks[0] = node;
+    client->entry.ranks[1] = node + NODES;
+    client->entry.port = (uint16_t)(1000 + node);
+    client->entry.ip[10] = client->entry.ip[11] = 0xff;
+    client->entry.ip[12] = 10;
+    client->entry.ip[15] = (uint8_t)node;
+    snprintf(client->entry.name, sizeof(client->entry.name), "n%u", node);
 }
 
-static void send_guest(struct guest *guest)
+static void send_guest(struct client *client)
 {
-    pthread_create(&guest->thread, NULL, run_guest, guest);
+    pthread_create(&client->thread, NULL, run_guest, client);
 }
 
 /* Until the other end has said how it ended. */
-static const char *hear(struct guest *guest)
+static const char *reason_of(struct client *client)
 {
     for (;;) {
         struct dt_frame *frame;
-        struct pollfd fd = {dt_link_fd(guest->link), POLLIN, 0};
-        dt_link_progress(guest->link, dt_pmix_now());
-        while ((frame = dt_link_next(guest->link)))
+        struct pollfd fd = {dt_link_fd(client->link), POLLIN, 0};
+        dt_link_progress(client->link, dt_pmix_now());
+        while ((frame = dt_link_next(client->link)))
             dt_frame_unref(frame);
-        if (dt_link_state(guest->link) == DT_LINK_BROKEN)
-            return dt_link_why(guest->link);
+        if (dt_link_state(client->link) == DT_LINK_BROKEN)
+            return dt_link_why(client->link);
         poll(&fd, 1, 100);
     }
 }
 
-static void leave(struct guest *guest)
+static void leave(struct client *client)
 {
-    if (guest->rc == DT_SUCCESS)
-        dt_rendezvous_leave(guest->link, -1, dt_pmix_now() + LONG);
+    if (client->rc == DT_SUCCESS)
+        dt_rendezvous_leave(client->link, -1, dt_pmix_now() + LONG);
 }
 
-static void free_guest(struct guest *guest)
+static void free_guest(struct client *client)
 {
-    dt_link_close(guest->link);
-    dt_map_destroy(guest->map);
-    dt_map_entry_free(&guest->entry);
+    dt_link_close(client->link);
+    dt_map_destroy(client->map);
+    dt_map_entry_free(&client->entry);
 }
 
 /* ---- tests ---- */
 
 static void test_meeting(void)
 {
-    struct place place;
-    struct guest guests[NODES];
-    open_place(&place, -1, LONG);
+    struct rendezvous rendezvous;
+    struct client clients[NODES];
+    open_place(&rendezvous, -1, LONG);
     for (uint32_t i = 0; i < NODES; i++) {
-        make_guest(&guests[i], i, place.port);
-        send_guest(&guests[i]);
+        make_guest(&clients[i], i, rendezvous.port);
+        send_guest(&clients[i]);
     }
-    bool told = true, good = true;
+    bool registered = true, good = true;
     for (uint32_t i = 0; i < NODES; i++) {
-        pthread_join(guests[i].thread, NULL);
-        told =
-            told && guests[i].rc == DT_SUCCESS && (i == 0) == !!guests[i].map;
+        pthread_join(clients[i].thread, NULL);
+        registered = registered && clients[i].rc == DT_SUCCESS &&
+                     (i == 0) == !!clients[i].map;
     }
     for (uint32_t i = 0; i < NODES; i++)
-        leave(&guests[i]);
-    close_place(&place);
-    ok(told, "all tell their entry, the first gets the map");
-    ok(place.rc == DT_SUCCESS, "the place is done: %s", place.err.text);
-    const struct dt_map *map = guests[0].map;
+        leave(&clients[i]);
+    close_place(&rendezvous);
+    ok(registered, "all register their entry, the first gets the map");
+    ok(rendezvous.rc == DT_SUCCESS, "the rendezvous is complete: %s",
+       rendezvous.err.text);
+    const struct dt_map *map = clients[0].map;
     for (uint32_t i = 0; map && i < NODES; i++)
         good = good && map->entry[i].port == 1000 + i &&
                map->entry[i].ip[15] == i && map->node_of[i + NODES] == i;
     ok(map && map->nodes == NODES && map->ranks == 2 * NODES && good,
-       "the map says what all have told");
-    ok(((struct sockaddr_in *)&guests[1].local)->sin_addr.s_addr ==
+       "the map has what all have registered");
+    ok(((struct sockaddr_in *)&clients[1].local)->sin_addr.s_addr ==
            htonl(INADDR_LOOPBACK),
-       "a guest knows the address it came from");
-    ok(strcmp(hear(&guests[1]), "it has left") == 0,
-       "the others hear that it went well");
+       "a client knows its local address");
+    ok(strcmp(reason_of(&clients[1]), "it has left") == 0,
+       "the others get the success");
     for (uint32_t i = 0; i < NODES; i++)
-        free_guest(&guests[i]);
+        free_guest(&clients[i]);
 }
 
-/* Some guests tell their entries. */
-static void come(struct guest *guests, size_t count)
+/* Some clients tell their entries. */
+static void come(struct client *clients, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        send_guest(&guests[i]);
+        send_guest(&clients[i]);
     for (size_t i = 0; i < count; i++)
-        pthread_join(guests[i].thread, NULL);
+        pthread_join(clients[i].thread, NULL);
 }
 
-/* And leave; what the place says in the end. */
-static dt_result_t meet(struct guest *guests, size_t count, struct place *place)
+/* And leave; what the rendezvous says in the end. */
+static dt_result_t meet(struct client *clients, size_t count,
+                        struct rendezvous *rendezvous)
 {
-    come(guests, count);
+    come(clients, count);
     for (size_t i = 0; i < count; i++)
-        leave(&guests[i]);
-    close_place(place);
-    return place->rc;
+        leave(&clients[i]);
+    close_place(rendezvous);
+    return rendezvous->rc;
 }
 
-/* The first node is where the place is, and came over the loopback device; the
- * others over another address. */
+/* The first node is where the rendezvous is, and came over the loopback device;
+ * the others over another address. */
 static void test_loopback(void)
 {
-    struct place place = {.alive = -1, .life = -1, .ms = LONG};
-    struct guest guests[NODES];
+    struct rendezvous rendezvous = {.alive = -1, .life = -1, .ms = LONG};
+    struct client clients[NODES];
     struct ifaddrs *all, *at;
     char host[DT_ADDRESS_TEXT] = "";
     uint8_t ip[16];
@@ -258,183 +261,185 @@ static void test_loopback(void)
         ok(true, "the first node's address # SKIP no network");
         return;
     }
-    if (dt_rendezvous_listen(JOB, 1, &place.listener, NULL) != DT_SUCCESS)
+    if (dt_rendezvous_listen(JOB, 1, &rendezvous.listener, NULL) != DT_SUCCESS)
         abort();
     struct sockaddr_storage here;
     socklen_t len = sizeof(here);
-    getsockname(place.listener, (struct sockaddr *)&here, &len);
-    dt_address_get((struct sockaddr *)&here, ip, &place.port);
-    pthread_create(&place.thread, NULL, run_place, &place);
+    getsockname(rendezvous.listener, (struct sockaddr *)&here, &len);
+    dt_address_get((struct sockaddr *)&here, ip, &rendezvous.port);
+    pthread_create(&rendezvous.thread, NULL, run_place, &rendezvous);
     for (uint32_t i = 0; i < NODES; i++) {
-        make_guest(&guests[i], i, place.port);
-        guests[i].hosts = i ? host : "127.0.0.1";
+        make_guest(&clients[i], i, rendezvous.port);
+        clients[i].hosts = i ? host : "127.0.0.1";
     }
-    guests[0].entry.ip[12] = 127;
-    meet(guests, NODES, &place);
+    clients[0].entry.ip[12] = 127;
+    meet(clients, NODES, &rendezvous);
     char text[DT_ADDRESS_TEXT] = "";
-    if (guests[0].map)
-        dt_address_text(guests[0].map->entry[0].ip, text);
-    ok(guests[0].map && strcmp(text, host) == 0,
-       "the first node, come over the loopback device, is at %s for others",
+    if (clients[0].map)
+        dt_address_text(clients[0].map->entry[0].ip, text);
+    ok(clients[0].map && strcmp(text, host) == 0,
+       "the first node, connected by the loopback device, is at %s for others",
        text);
-    ok(guests[0].map && guests[0].map->entry[1].ip[12] == 10,
-       "the others are where they said");
+    ok(clients[0].map && clients[0].map->entry[1].ip[12] == 10,
+       "the others have the addresses that they registered");
     for (uint32_t i = 0; i < NODES; i++)
-        free_guest(&guests[i]);
+        free_guest(&clients[i]);
 }
 
 static void test_errors(void)
 {
-    struct place place;
-    struct guest guests[3];
+    struct rendezvous rendezvous;
+    struct client clients[3];
 
-    open_lasting_place(&place);
-    make_guest(&guests[0], 3, place.port);
-    make_guest(&guests[1], 3, place.port);
-    come(guests, 2);
-    size_t heard = 0;
+    open_lasting_place(&rendezvous);
+    make_guest(&clients[0], 3, rendezvous.port);
+    make_guest(&clients[1], 3, rendezvous.port);
+    come(clients, 2);
+    size_t refused = 0;
     for (int i = 0; i < 2; i++) {
-        heard += guests[i].link && strstr(hear(&guests[i]), "come twice");
-        free_guest(&guests[i]);
+        refused += clients[i].link &&
+                   strstr(reason_of(&clients[i]), "registered twice");
+        free_guest(&clients[i]);
     }
-    close_place(&place);
-    ok(place.rc == DT_ERR_MISMATCH, "a node that comes twice is refused: %s",
-       place.err.text);
-    ok(heard == 2, "both hear it");
+    close_place(&rendezvous);
+    ok(rendezvous.rc == DT_ERR_MISMATCH,
+       "a node that registers twice is refused: %s", rendezvous.err.text);
+    ok(refused == 2, "both get the reason");
 
-    open_lasting_place(&place);
-    make_guest(&guests[0], 3, place.port);
-    guests[0].entry.node = 4;
-    come(guests, 1);
-    hear(&guests[0]);
-    close_place(&place);
-    ok(place.rc == DT_ERR_MISMATCH,
-       "a node that speaks for another is refused: %s", place.err.text);
-    free_guest(&guests[0]);
+    open_lasting_place(&rendezvous);
+    make_guest(&clients[0], 3, rendezvous.port);
+    clients[0].entry.node = 4;
+    come(clients, 1);
+    reason_of(&clients[0]);
+    close_place(&rendezvous);
+    ok(rendezvous.rc == DT_ERR_MISMATCH,
+       "a node that registers another is refused: %s", rendezvous.err.text);
+    free_guest(&clients[0]);
 
-    open_place(&place, -1, 10000);
-    make_guest(&guests[0], 0, place.port);
-    make_guest(&guests[1], 4, place.port);
-    ok(meet(guests, 2, &place) == DT_ERR_TIMED_OUT &&
-           strstr(place.err.text, "4 of 6") &&
-           strstr(place.err.text, " 1, 2, 3, 5"),
-       "those who do not come are named: %s", place.err.text);
-    ok(guests[0].rc == DT_ERR_BOOTSTRAP && strstr(guests[0].err.text, "4 of 6"),
-       "the first node hears it: %s", guests[0].err.text);
-    free_guest(&guests[0]);
-    free_guest(&guests[1]);
+    open_place(&rendezvous, -1, 10000);
+    make_guest(&clients[0], 0, rendezvous.port);
+    make_guest(&clients[1], 4, rendezvous.port);
+    ok(meet(clients, 2, &rendezvous) == DT_ERR_TIMED_OUT &&
+           strstr(rendezvous.err.text, "4 of 6") &&
+           strstr(rendezvous.err.text, " 1, 2, 3, 5"),
+       "nodes that do not register are named: %s", rendezvous.err.text);
+    ok(clients[0].rc == DT_ERR_BOOTSTRAP &&
+           strstr(clients[0].err.text, "4 of 6"),
+       "the first node gets the reason: %s", clients[0].err.text);
+    free_guest(&clients[0]);
+    free_guest(&clients[1]);
 }
 
-/* One is killed after it has told its entry, before all are there. */
+/* One is killed after it has registered, before all have. */
 static void test_loss(void)
 {
-    struct place place;
-    struct guest guests[3];
-    open_lasting_place(&place);
+    struct rendezvous rendezvous;
+    struct client clients[3];
+    open_lasting_place(&rendezvous);
     for (uint32_t i = 0; i < 3; i++)
-        make_guest(&guests[i], i + 2, place.port);
-    come(guests, 2);
-    dt_link_close(guests[0].link);
-    guests[0].link = NULL;
-    const char *why = hear(&guests[1]);
-    ok(strstr(why, "node n2 was lost"), "the others hear of a loss: %s", why);
-    come(&guests[2], 1);
-    why = guests[2].rc == DT_SUCCESS ? hear(&guests[2]) : guests[2].err.text;
-    ok(strstr(why, "node n2 was lost"), "who comes late hears it, too: %s",
-       why);
-    close_place(&place);
-    ok(place.rc == DT_ERR_PROC_FAILED, "and the meeting has failed: %s",
-       place.err.text);
+        make_guest(&clients[i], i + 2, rendezvous.port);
+    come(clients, 2);
+    dt_link_close(clients[0].link);
+    clients[0].link = NULL;
+    const char *why = reason_of(&clients[1]);
+    ok(strstr(why, "node n2 was lost"), "the others get the loss: %s", why);
+    come(&clients[2], 1);
+    why = clients[2].rc == DT_SUCCESS ? reason_of(&clients[2])
+                                      : clients[2].err.text;
+    ok(strstr(why, "node n2 was lost"), "a late one gets it, too: %s", why);
+    close_place(&rendezvous);
+    ok(rendezvous.rc == DT_ERR_PROC_FAILED, "and the rendezvous has failed: %s",
+       rendezvous.err.text);
     for (int i = 0; i < 3; i++)
-        free_guest(&guests[i]);
+        free_guest(&clients[i]);
 }
 
 /* One is killed when it has the map, or might: the first of all, or later. */
 static void test_late_loss(void)
 {
-    struct place place;
-    struct guest guests[NODES];
-    open_lasting_place(&place);
+    struct rendezvous rendezvous;
+    struct client clients[NODES];
+    open_lasting_place(&rendezvous);
     for (uint32_t i = 0; i < NODES; i++)
-        make_guest(&guests[i], i, place.port);
-    come(guests, NODES);
-    leave(&guests[0]);
-    leave(&guests[1]);
-    dt_link_close(guests[2].link);
-    guests[2].link = NULL;
-    const char *why = hear(&guests[3]);
+        make_guest(&clients[i], i, rendezvous.port);
+    come(clients, NODES);
+    leave(&clients[0]);
+    leave(&clients[1]);
+    dt_link_close(clients[2].link);
+    clients[2].link = NULL;
+    const char *why = reason_of(&clients[3]);
     ok(strstr(why, "node n2 was lost"),
-       "who has no map yet hears of a loss: %s", why);
-    close_place(&place);
+       "a node without the map gets the loss: %s", why);
+    close_place(&rendezvous);
     for (int i = 0; i < NODES; i++)
-        free_guest(&guests[i]);
+        free_guest(&clients[i]);
 }
 
 static void test_search(void)
 {
-    struct guest guest;
+    struct client client;
     uint16_t port;
     int fd = listener(&port), pipes[2];
     close(fd);
 
-    make_guest(&guest, 1, port);
-    guest.ms = 0;
-    run_guest(&guest);
-    ok(guest.rc == DT_ERR_TIMED_OUT && strstr(guest.err.text, "refused"),
-       "nobody there: %s", guest.err.text);
-    guest.hosts = "no-such-host.invalid";
-    run_guest(&guest);
-    ok(guest.rc == DT_ERR_TIMED_OUT && strstr(guest.err.text, "no-such-host"),
-       "a name that is none: %s", guest.err.text);
+    make_guest(&client, 1, port);
+    client.ms = 0;
+    run_guest(&client);
+    ok(client.rc == DT_ERR_TIMED_OUT && strstr(client.err.text, "refused"),
+       "nobody there: %s", client.err.text);
+    client.hosts = "no-such-host.invalid";
+    run_guest(&client);
+    ok(client.rc == DT_ERR_TIMED_OUT && strstr(client.err.text, "no-such-host"),
+       "an unknown name: %s", client.err.text);
 
     if (pipe(pipes) < 0)
         abort();
     close(pipes[1]);
-    guest.alive = pipes[0];
-    guest.hosts = "127.0.0.1";
-    guest.ms = LONG;
-    run_guest(&guest);
-    ok(guest.rc == DT_ERR_SYSTEM && strstr(guest.err.text, "over"),
-       "the end of the step ends the search: %s", guest.err.text);
+    client.alive = pipes[0];
+    client.hosts = "127.0.0.1";
+    client.ms = LONG;
+    run_guest(&client);
+    ok(client.rc == DT_ERR_SYSTEM && strstr(client.err.text, "ended"),
+       "the end of the step ends the search: %s", client.err.text);
     struct dt_identity self = identity(DT_NODE_RENDEZVOUS);
     struct dt_error err;
     fd = listener(&port);
     ok(dt_rendezvous_serve(fd, &self, 8, pipes[0], dt_pmix_now() + LONG,
                            &err) == DT_ERR_SYSTEM &&
-           strstr(err.text, "over"),
-       "and the place: %s", err.text);
+           strstr(err.text, "ended"),
+       "and the rendezvous: %s", err.text);
     close(fd);
     close(pipes[0]);
-    free_guest(&guest);
+    free_guest(&client);
 }
 
 static void test_version(void)
 {
-    struct place place;
-    struct guest guest;
+    struct rendezvous rendezvous;
+    struct client client;
     int pipes[2];
     if (pipe(pipes) < 0)
         abort();
-    open_place(&place, pipes[0], LONG);
-    make_guest(&guest, 1, place.port);
-    guest.self.pmix = "5.0.1";
-    run_guest(&guest);
+    open_place(&rendezvous, pipes[0], LONG);
+    make_guest(&client, 1, rendezvous.port);
+    client.self.pmix = "5.0.1";
+    run_guest(&client);
     close(pipes[1]);
-    close_place(&place);
+    close_place(&rendezvous);
     close(pipes[0]);
-    ok(guest.rc == DT_ERR_VERSION && strstr(guest.err.text, "PMIx 5.0.1") &&
-           strstr(guest.err.text, "PMIx 4.2.2"),
-       "another version ends it at once: %s", guest.err.text);
-    free_guest(&guest);
+    ok(client.rc == DT_ERR_VERSION && strstr(client.err.text, "PMIx 5.0.1") &&
+           strstr(client.err.text, "PMIx 4.2.2"),
+       "another version ends it at once: %s", client.err.text);
+    free_guest(&client);
 }
 
-/* The place is at one of the ports of job and step; at an earlier one somebody
- * else listens. */
+/* The rendezvous is at one of the ports of job and step; at an earlier one
+ * somebody else listens. */
 static void test_ports(void)
 {
-    struct place place = {.alive = -1, .life = -1, .ms = LONG};
-    struct place other = {.pmix = "1.0", .life = -1, .ms = LONG};
-    struct guest guests[NODES];
+    struct rendezvous rendezvous = {.alive = -1, .life = -1, .ms = LONG};
+    struct rendezvous other = {.pmix = "1.0", .life = -1, .ms = LONG};
+    struct client clients[NODES];
     struct dt_error err = {""};
     int taken, pipes[2];
     bool distinct = true;
@@ -444,26 +449,27 @@ static void test_ports(void)
                                        dt_rendezvous_port(JOB, 0, j);
     ok(distinct &&
            dt_rendezvous_port(JOB, 0, 3) == dt_rendezvous_port(JOB, 0, 3),
-       "a step stands for so many ports");
+       "a step has so many ports");
 
     ok(dt_rendezvous_listen(JOB, 0, &taken, &err) == DT_SUCCESS &&
            dt_rendezvous_listen(JOB, 0, &other.listener, &err) == DT_SUCCESS &&
-           dt_rendezvous_listen(JOB, 0, &place.listener, &err) == DT_SUCCESS,
-       "the next port is taken where one is not free: %s", err.text);
+           dt_rendezvous_listen(JOB, 0, &rendezvous.listener, &err) ==
+               DT_SUCCESS,
+       "the next port is used where one is not free: %s", err.text);
     if (pipe(pipes) < 0)
         abort();
     other.alive = pipes[0];
     pthread_create(&other.thread, NULL, run_place, &other);
-    pthread_create(&place.thread, NULL, run_place, &place);
+    pthread_create(&rendezvous.thread, NULL, run_place, &rendezvous);
     for (uint32_t i = 0; i < NODES; i++)
-        make_guest(&guests[i], i, 0);
-    guests[2].hosts = "no-such-host.invalid,127.0.0.1";
-    ok(meet(guests, NODES, &place) == DT_SUCCESS,
-       "the place is found behind one that is mute and one of another "
-       "version: %s",
-       place.err.text);
+        make_guest(&clients[i], i, 0);
+    clients[2].hosts = "no-such-host.invalid,127.0.0.1";
+    ok(meet(clients, NODES, &rendezvous) == DT_SUCCESS,
+       "the rendezvous is found after a port that does not reply and one of "
+       "another version: %s",
+       rendezvous.err.text);
     for (uint32_t i = 0; i < NODES; i++)
-        free_guest(&guests[i]);
+        free_guest(&clients[i]);
     close(pipes[1]);
     close_place(&other);
     close(pipes[0]);

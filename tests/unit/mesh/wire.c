@@ -39,7 +39,7 @@ static void written(void)
     ok(dt_frame_end(&frame, &err) == DT_SUCCESS, "a frame is written");
     ok(dt_frame_kind(frame) == DT_WIRE_ASK && frame->len == sizeof(expected) &&
            !memcmp(frame->bytes, expected, sizeof(expected)),
-       "its bytes are those of the drawing");
+       "its bytes are as documented");
 
     struct dt_cursor body = dt_frame_body(frame);
     const void *abc = NULL, *none = NULL;
@@ -47,13 +47,13 @@ static void written(void)
     ok(dt_cursor_uint(&body, 1) == 0xfe && dt_cursor_uint(&body, 2) == 0x102 &&
            dt_cursor_uint(&body, 4) == 0xdeadbeef &&
            *(const char *)dt_cursor_bytes(&body, 1) == 'x',
-       "numbers and bytes come back");
+       "numbers and bytes are read back");
     ok(dt_cursor_blob(&body, &abc, &abc_len) && abc_len == 3 &&
            !memcmp(abc, "abc", 3) && dt_cursor_blob(&body, &none, &none_len) &&
            none && none_len == 0 && body.at == body.end && !body.failed,
-       "blobs come back, also an empty one");
+       "blobs are read back, also an empty one");
     ok(!dt_cursor_blob(&body, &abc, &abc_len) && body.failed && abc_len == 3,
-       "there is none behind the end, and nothing is set");
+       "there is none after the end, and nothing is set");
     dt_frame_unref(frame);
 }
 

@@ -23,7 +23,7 @@ static int query_table(const char *key, const char *nspace,
     PMIX_ARGV_APPEND(rc, query.keys, key);
     PMIX_QUERY_QUALIFIERS_CREATE(&query, 2);
     PMIX_INFO_LOAD(&query.qualifiers[0], PMIX_NSPACE, nspace, PMIX_STRING);
-    /* or the library answers from what it has heard before */
+    /* or the library repeats an old answer */
     PMIX_INFO_LOAD(&query.qualifiers[1], PMIX_QUERY_REFRESH_CACHE, &yes,
                    PMIX_BOOL);
     rc = PMIx_Query_info(&query, 1, info, ninfo);

@@ -169,7 +169,7 @@ void finish(void)
     IS(fence_all(), PMIX_ERR_PROC_ABORTED);
 }
 
-/* A rank tells the others something of its own. */
+/* A rank notifies the others of its own event. */
 void notify(void)
 {
     pmix_status_t code = PMIX_EXTERNAL_ERR_BASE - 7;
@@ -229,7 +229,7 @@ static void tell_ranges(void)
     PMIX_INFO_DESTRUCT(&info);
 }
 
-/* Each event comes to those in its range, once. */
+/* Each event is delivered to those in its range, once. */
 void events(void)
 {
     pmix_status_t codes[RANGES];
@@ -275,7 +275,7 @@ static void on_joined(size_t handler, pmix_status_t status,
     cbfunc(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, arg);
 }
 
-/* Rank 1 is killed, and comes back. */
+/* Rank 1 is killed, and replaced. */
 void rejoin(void)
 {
     pmix_status_t code = PROC_JOINED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* control-socket.c - the directory of a step's PMIx server, and the socket in
- * it at which supervisors ask. */
+/* control-socket.c - the directory of a step's PMIx server, and the control
+ * socket in it. */
 #include "daemon/control_socket.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 static int asked, last_code;
 
-/* Rank 1 may come back when it has been asked for three times. */
+/* Rank 1 may be replaced at the third call. */
 static dt_result_t replace(void *arg, size_t rank, int code,
                            struct dt_error *err)
 {
@@ -41,50 +41,50 @@ static int call_in(const char *path)
     return fd;
 }
 
-static void answers(struct dt_control *door, int fd, const char *question,
+static void answers(struct dt_control *control, int fd, const char *question,
                     const char *wanted)
 {
     char text[256] = "";
     asked = 0;
     send(fd, question, strlen(question), MSG_NOSIGNAL);
     for (int i = 0; i < 8; i++)
-        dt_control_progress(door);
+        dt_control_progress(control);
     ssize_t n = recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT);
     text[n > 0 ? n : 0] = '\0';
     if (!ok(!strcmp(text, wanted), "\"%s\" is answered", question))
         diag("by \"%s\"", text);
 }
 
-static void test_door(const char *directory)
+static void test_control(const char *directory)
 {
     static const char expected[] = "error expected: replace RANK CODE";
-    struct dt_control *door;
-    if (!ok(dt_control_open(&door, directory, replace, NULL, NULL) ==
+    struct dt_control *control;
+    if (!ok(dt_control_open(&control, directory, replace, NULL, NULL) ==
                 DT_SUCCESS,
-            "a door is opened"))
+            "a control socket is opened"))
         return;
-    int fd = call_in(dt_control_path(door));
-    ok(!dt_control_progress(door), "nothing is asked");
-    answers(door, fd, "replace 1 137", "ok");
-    ok(asked == 3 && last_code == 137, "after three questions, with its code");
-    answers(door, fd, "replace 2 0", "error not rank 2");
-    answers(door, fd, "replace 1", expected);
-    answers(door, fd, "replace 1 256", expected);
-    answers(door, fd, "replace -1 0", expected);
-    answers(door, fd, "replace 99999999999999999999 1", expected);
-    answers(door, fd, "hello", expected);
+    int fd = call_in(dt_control_path(control));
+    ok(!dt_control_progress(control), "no request waits");
+    answers(control, fd, "replace 1 137", "ok");
+    ok(asked == 3 && last_code == 137, "after three calls, with its code");
+    answers(control, fd, "replace 2 0", "error not rank 2");
+    answers(control, fd, "replace 1", expected);
+    answers(control, fd, "replace 1 256", expected);
+    answers(control, fd, "replace -1 0", expected);
+    answers(control, fd, "replace 99999999999999999999 1", expected);
+    answers(control, fd, "hello", expected);
     close(fd);
-    dt_control_progress(door);
+    dt_control_progress(control);
     for (int i = 0; i < 3 * DT_CONTROL_POLLS; i++) {
-        fd = call_in(dt_control_path(door));
-        dt_control_progress(door);
+        fd = call_in(dt_control_path(control));
+        dt_control_progress(control);
         close(fd);
-        dt_control_progress(door);
+        dt_control_progress(control);
     }
-    fd = call_in(dt_control_path(door));
-    answers(door, fd, "replace 1 0", "ok");
+    fd = call_in(dt_control_path(control));
+    answers(control, fd, "replace 1 0", "ok");
     close(fd);
-    dt_control_close(door);
+    dt_control_close(control);
     dt_control_close(NULL);
 }
 
@@ -104,7 +104,7 @@ int main(void)
     snprintf(long_path, sizeof(long_path), DT_STEP_DIRECTORY "%0100d", 1);
     ok(dt_directory_make(long_path, NULL) == DT_ERR_SYSTEM,
        "nor one too long for sockets");
-    test_door(path);
+    test_control(path);
 
     snprintf(inside, sizeof(inside), "%s/a", path);
     mkdir(inside, 0700);

@@ -29,11 +29,11 @@ is "a rank dies before the first message" "$(run 3 die)" \
 "$killed
 rank 0: $failed
 rank 1: $failed"
-is "nobody waits for it: the launcher tells" "$(run 3 elsewhere)" \
+is "no rank waits for it: the launcher reports it" "$(run 3 elsewhere)" \
 "$killed
 rank 0: $failed
 rank 1: $failed"
-is "dt_test hears of it, too" "$(run 3 test)" \
+is "dt_test returns it, too" "$(run 3 test)" \
 "$killed
 rank 0: $failed
 rank 1: $failed"

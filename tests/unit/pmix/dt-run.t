@@ -41,7 +41,7 @@ lines() { [ -f "$1" ] && [ "$(wc -l <"$1")" -eq "$2" ]; }
 
 # --- what ranks can do ------------------------------------------------------
 
-is "four ranks meet" "$(run -n 4 "$client" hello | sort)" \
+is "four ranks connect" "$(run -n 4 "$client" hello | sort)" \
 "rank 0 of 4
 rank 1 of 4
 rank 2 of 4
@@ -50,7 +50,7 @@ try "put, fence with data, get" -n 4 "$client" modex
 try "put, fence without data, get" -n 4 "$client" direct
 try "a fence of some ranks" -n 4 "$client" subset
 try "several fences at once" -n 6 "$client" concurrent
-try "what PMIx tells of the job" -n 3 "$client" keys
+try "the attributes of the job" -n 3 "$client" keys
 try "publish, lookup, unpublish" -n 4 "$client" board
 try "a rank's own event" -n 4 "$client" notify
 try "groups with an id" -n 4 "$client" group
@@ -66,7 +66,7 @@ done
 
 out=$(run --no-kill -n 4 "$client" die 2>&1)
 is "a killed rank: exit code" "$?" 137
-is "a killed rank: the others are told and go on" "$(sort <<<"$out")" \
+is "a killed rank: the others are notified and go on" "$(sort <<<"$out")" \
 "dt-run: rank 1: killed by signal 9 (Killed)
 rank 0 goes on
 rank 2 goes on
@@ -116,7 +116,7 @@ is "the highest code of those that failed by themselves" \
 is "when one rank fails the others are ended" \
     "$(code run -n 4 sh -c '[ $PMIX_RANK = 2 ] && exit 5; exec sleep 250')" 5
 # shellcheck disable=SC2016
-is "and killed when they do not listen" "$(code run -n 2 sh -c '
+is "and killed when they ignore SIGTERM" "$(code run -n 2 sh -c '
     [ $PMIX_RANK = 1 ] && exit 5; trap "" TERM; while :; do sleep 1; done')" 5
 is "time is over" "$(code timeout 250 "$dt_run" -t 1 -n 2 sleep 240)" 124
 is "default: a rank per core that we may use" \
@@ -152,7 +152,7 @@ is "-l: standard error stays apart" \
 
 # --- the environment --------------------------------------------------------
 
-is "what a surrounding launcher says of itself is not passed on" \
+is "the variables of a launcher around this one are not passed on" \
     "$(SLURM_PROCID=3 SLURM_STEP_ID=0 PMI_RANK=3 OMPI_COMM_WORLD_RANK=3 \
     PMIX_SERVER_URI2=none SLURM_JOB_ID=7 PMIX_NAMESPACE=other \
     run -n 1 env | grep -E '^(SLURM_|PMI_|OMPI_COMM)')" "SLURM_JOB_ID=7"
@@ -228,7 +228,7 @@ is "no rank is left" "$(all_gone)" ""
 
 begin "$ready sleep 250; true"
 kill -KILL "$pid"
-is_ended "kill -9 of dt-run" 137
+is_ended "SIGKILL of dt-run" 137
 is "  ends the ranks" "$(all_gone)" ""
 ok "  and their children, and the directory" eventually empty
 # shellcheck disable=SC2016
@@ -243,12 +243,12 @@ exec 3<>"/dev/tcp/127.0.0.1/${PMIX_SERVER_URI4##*:}" || exit
 read -r -t "$1" -u 3
 if [ $? -gt 128 ]; then echo open; else echo closed; fi
 END
-is "a connection of this user waits for what he says" \
+is "a connection of this user stays open" \
     "$(run -n 1 bash "$tmp/call" 2)" open
 if [ "$(id -u)" -eq 0 ]; then
     chmod 755 "$tmp"
     # shellcheck disable=SC2016
-    is "another user is hung up on, once and twice, and the ranks meet" \
+    is "connections of another user are closed, once and twice, and the ranks connect" \
         "$(tmp=$tmp client=$client run -n 2 bash -c '
         if [ "$PMIX_RANK" = 0 ]; then
             for i in 1 2; do
@@ -258,7 +258,7 @@ if [ "$(id -u)" -eq 0 ]; then
         fi
         exec "$client" modex' 2>&1)" $'closed\nclosed'
 else
-    ok "another user is hung up on # SKIP needs root" true
+    ok "connections of another user are closed # SKIP needs root" true
 fi
 
 # --- many -------------------------------------------------------------------
@@ -287,10 +287,10 @@ try "values of any kind are published" -n 3 "$client" values
 run --no-kill -n 4 "$client" die-board >"$tmp/out" 2>&1
 is "a rank that dies while it waits for a key" "$(cat "$tmp/out")" \
     "dt-run: rank 1: killed by signal 9 (Killed)"
-try "events come to all in their range, once" -n 4 "$client" events
-try "a rank whose heart stops" -n 3 "$client" heartbeat
+try "events are delivered to all in their range, once" -n 4 "$client" events
+try "a rank without heartbeat" -n 3 "$client" heartbeat
 try "the table of ranks" -n 4 "$client" table
-try "control of what we do not control is refused" -n 2 "$client" refusals
+try "job control that is not supported is refused" -n 2 "$client" refusals
 mkdir "$tmp/clean"
 CLEANUP=$tmp/clean try "ranks register files to be removed" -n 2 "$client" \
     cleanup

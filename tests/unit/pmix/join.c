@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* join.c - a server that joins its step, among others that are confused,
- * or die before it is ready. */
+/* join.c - a server that joins its step, among nodes that send wrong maps, or
+ * die before it is open. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
@@ -107,7 +107,7 @@ static void turn(struct dt_link *link)
     dt_link_progress(link, dt_pmix_now());
 }
 
-/* The place, with the one who has come there and told *entry. */
+/* The rendezvous, with the node that has registered *entry. */
 static struct dt_link *take_guest(int listener, struct dt_map_entry *entry)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK);
@@ -174,7 +174,7 @@ static void test_map(uint32_t nodes, uint32_t ranks, uint32_t rank,
     uint16_t port;
     int listener = listen_here(&port);
     start(&joiner, &local, port);
-    struct dt_link *place = take_guest(listener, &entry);
+    struct dt_link *rendezvous = take_guest(listener, &entry);
     struct dt_link *parent = dial(&entry, 0);
     send_map(parent, &entry, nodes, ranks, rank);
     pthread_join(joiner.thread, NULL);
@@ -182,7 +182,7 @@ static void test_map(uint32_t nodes, uint32_t ranks, uint32_t rank,
        "a map %s: %s", what, joiner.err.text);
     end(&joiner);
     dt_link_close(parent);
-    dt_link_close(place);
+    dt_link_close(rendezvous);
     dt_map_entry_free(&entry);
     close(listener);
 }
@@ -205,7 +205,7 @@ static void on_refused(void *arg, const char *line)
     (void)arg, (void)line;
 }
 
-/* Before there is a server that could hear of it. */
+/* Before the server is open. */
 static void test_loss(void)
 {
     const struct dt_net_host host = {NULL, on_received, on_gone, on_refused};
@@ -215,7 +215,7 @@ static void test_loss(void)
     uint16_t port;
     int listener = listen_here(&port);
     start(&joiner, &local, port);
-    struct dt_link *place = take_guest(listener, &entry);
+    struct dt_link *rendezvous = take_guest(listener, &entry);
     dt_link_close(dial(&entry, 7));
     struct dt_link *parent = dial(&entry, 0);
     send_map(parent, &entry, NODES, RANKS, 5);
@@ -223,15 +223,15 @@ static void test_loss(void)
     ok(joiner.rc == DT_SUCCESS, "a good map: %s", joiner.err.text);
     if (joiner.rc == DT_SUCCESS)
         dt_join_done(&joiner.join, &host);
-    ok(lost[7], "an early loss is told late");
+    ok(lost[7], "an loss before the server is open is reported then");
     end(&joiner);
     dt_link_close(parent);
-    dt_link_close(place);
+    dt_link_close(rendezvous);
     dt_map_entry_free(&entry);
     close(listener);
 }
 
-/* The place says that there will be no map. */
+/* The rendezvous fails. */
 static void test_refusal(void)
 {
     struct joiner joiner;
@@ -240,9 +240,9 @@ static void test_refusal(void)
     uint16_t port;
     int listener = listen_here(&port);
     start(&joiner, &local, port);
-    struct dt_link *place = take_guest(listener, &entry);
-    dt_link_refuse(place, "node n7 is not there");
-    dt_link_close(place);
+    struct dt_link *rendezvous = take_guest(listener, &entry);
+    dt_link_refuse(rendezvous, "node n7 is not there");
+    dt_link_close(rendezvous);
     pthread_join(joiner.thread, NULL);
     ok(joiner.rc == DT_ERR_BOOTSTRAP && strstr(joiner.err.text, "node n7"),
        "no map, and why: %s", joiner.err.text);

@@ -7,11 +7,11 @@
  *
  * Each node is a process with a PMIx server and its share of the RANKS, in
  * blocks, or in turns with -c. The servers are joined by pairs of sockets, so
- * nothing but their meeting is missing. With -r each node starts a rank that a
+ * only the rendezvous is missing. With -r each node starts a rank that a
  * signal ended again, so many times, when the node is sent a SIGUSR1;
- * NODES_LIFE counts a rank's lives from 0. The exit code is the highest of all
- * nodes, whose is the highest of their ranks'; a node that was killed has 137.
- * What the servers leave is in a directory in TMPDIR. */
+ * NODES_INCARNATION is a rank's incarnation. The exit code is the highest of
+ * all nodes, whose is the highest of their ranks'; a node that was killed has
+ * 137. What the servers leave is in a directory in TMPDIR. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -64,9 +64,9 @@ struct node {
     struct dt_pmix *pmix;
     struct dt_ranks ranks;
     struct peer peers[NODES_MAX];
-    bool *again; /* ranks that are to be started again */
-    bool go;     /* they may be */
-    int *lives;  /* how often each has been started */
+    bool *replace;     /* ranks to be replaced */
+    bool go;           /* they may be */
+    int *incarnations; /* how often each has been started */
     long restarts;
     int signals, code;
     bool aborted; /* code is what the rank that did it wants */
@@ -195,8 +195,8 @@ static void start_rank(struct node *node, size_t rank)
     struct dt_error err;
     struct dt_rank_start start = {node->step->argv, NULL, -1, -1};
     char life[16];
-    snprintf(life, sizeof(life), "%d", node->lives[rank]++);
-    setenv("NODES_LIFE", life, 1);
+    snprintf(life, sizeof(life), "%d", node->incarnations[rank]++);
+    setenv("NODES_INCARNATION", life, 1);
     if (dt_environ_copy(&start.env, &err) != DT_SUCCESS ||
         dt_pmix_environ(node->pmix, rank, &start.env, &err) != DT_SUCCESS ||
         dt_ranks_start(&node->ranks, rank, &start, &err) != DT_SUCCESS)
@@ -211,19 +211,19 @@ static void note_end(struct node *node, size_t rank, int code)
         return;
     if (code > 128 && node->restarts > 0) {
         node->restarts--;
-        node->again[rank] = true;
+        node->replace[rank] = true;
     } else if (code > node->code) {
         node->code = code;
     }
 }
 
-/* Are there ranks to be started again, sooner or later? */
+/* Are there ranks to be replaced, now or later? */
 static bool start_again(struct node *node)
 {
     bool any = false;
     for (size_t r = 0; r < node->step->ranks; r++) {
         struct dt_error err;
-        if (!node->again[r])
+        if (!node->replace[r])
             continue;
         any = true;
         if (!node->go)
@@ -233,7 +233,7 @@ static bool start_again(struct node *node)
             continue;
         if (rc != DT_SUCCESS)
             die(node, err.text);
-        node->again[r] = node->go = false;
+        node->replace[r] = node->go = false;
         start_rank(node, r);
     }
     return any;
@@ -266,7 +266,7 @@ static void turn(struct node *node)
             write_out(node, n);
 }
 
-/* Say that we leave, and wait until all have read what we had to say. */
+/* Send the shutdown message, and wait until all nodes have read everything. */
 static void leave(struct node *node)
 {
     struct dt_error err;
@@ -321,8 +321,8 @@ static void open_node(struct node *node, const char *parent)
     sigaddset(&set, SIGUSR1);
     sigprocmask(SIG_BLOCK, &set, &before);
     node->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    node->again = calloc(node->step->ranks, sizeof(*node->again));
-    node->lives = calloc(node->step->ranks, sizeof(*node->lives));
+    node->replace = calloc(node->step->ranks, sizeof(*node->replace));
+    node->incarnations = calloc(node->step->ranks, sizeof(*node->incarnations));
     make_map(node);
     if (dt_ranks_open(&node->ranks, node->step->ranks, &before, &err) !=
         DT_SUCCESS)
@@ -367,8 +367,8 @@ static int run_node(const struct step *step, size_t self, const int *fds,
     dt_ranks_close(&node.ranks);
     dt_map_destroy(node.map);
     close(node.signals);
-    free(node.again);
-    free(node.lives);
+    free(node.replace);
+    free(node.incarnations);
     return node.code;
 }
 

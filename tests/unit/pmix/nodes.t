@@ -49,7 +49,7 @@ try "a fence does not wait for longer than it wants to" 3 3 "$ranks" absent
 out=$(run 3 6 "$client" abort 2>&1)
 is "PMIx_Abort: exit code" "$?" 7
 # PMIx's library may complain that it cannot answer who is gone by then
-is "PMIx_Abort: all nodes are told" "$(grep -v 'PMIX ERROR' <<<"$out" | sort)" \
+is "PMIx_Abort: all nodes are notified" "$(grep -v 'PMIX ERROR' <<<"$out" | sort)" \
 "node 0: rank 2 aborts with code 7: enough is enough
 node 1: rank 2 aborts with code 7: enough is enough
 node 2: rank 2 aborts with code 7: enough is enough"
@@ -59,7 +59,7 @@ node 2: rank 2 aborts with code 7: enough is enough"
 for shape in "2 4" "-c 2 4" "4 4"; do
     # shellcheck disable=SC2086
     {
-        is "$shape: a killed rank: the others are told and go on" \
+        is "$shape: a killed rank: the others are notified and go on" \
             "$(run $shape "$client" die 2>&1 | sort)" \
 "rank 0 goes on
 rank 2 goes on
@@ -80,7 +80,7 @@ rank 3 goes on"
         try "$shape: a rank replaced 50 times" -r 50 $shape "$ranks" replace 50
     }
 done
-is "a killed node: the others are told and go on" \
+is "a killed node: the others are notified and go on" \
     "$(run 3 6 "$ranks" node-dies 2>&1 | sort)" \
 "rank 0 goes on
 rank 1 goes on

@@ -80,7 +80,7 @@ static int fence_all(void)
     return fence(&everybody, 1, false);
 }
 
-/* --- what is heard ------------------------------------------------------- */
+/* --- events -------------------------------------------------------------- */
 
 static struct {
     pthread_mutex_t lock;
@@ -332,7 +332,7 @@ static void node_dies(void)
     printf("rank %u goes on\n", self.rank);
 }
 
-/* How often this rank has been there before, by what its server says. */
+/* The incarnation of this rank, as its server has it. */
 static uint32_t ask_life(void)
 {
     pmix_query_t query;
@@ -356,7 +356,7 @@ static uint32_t ask_life(void)
     return number;
 }
 
-/* Rank 1 dies and comes back, number_given times, and all exchange new data
+/* Rank 1 dies and is replaced, number_given times, and all exchange new data
  * with it each time. Its node waits with that until rank 0 says that all have
  * seen that it was gone. */
 static void replace(void)
@@ -416,7 +416,9 @@ int main(int argc, char **argv)
     }
     PMIX_LOAD_PROCID(&everybody, self.nspace, PMIX_RANK_WILDCARD);
     size = number_of(&everybody, PMIX_JOB_SIZE);
-    life = getenv("NODES_LIFE") ? (uint32_t)atoi(getenv("NODES_LIFE")) : 0;
+    life = getenv("NODES_INCARNATION")
+               ? (uint32_t)atoi(getenv("NODES_INCARNATION"))
+               : 0;
     number_given = argc > 2 ? atol(argv[2]) : 0;
     for (size_t i = 0; argc > 1 && i < sizeof(modes) / sizeof(*modes); i++)
         if (strcmp(argv[1], modes[i].name) == 0)

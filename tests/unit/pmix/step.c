@@ -35,29 +35,29 @@ static void test_good(void)
        "its numbers");
     ok(step.nlocal == 3 && step.local[0] == 4 && step.local[1] == 5 &&
            step.local[2] == 9,
-       "its ranks here, rising");
+       "its ranks here, in rising order");
     ok(!strcmp(step.hosts, "10.0.0.1,login") && step.port == 4711 &&
            !strcmp(step.name, "n2") && !step.munge && !step.srun &&
            !strcmp(step.command, "./a.out -x 1"),
-       "its words");
+       "its strings");
 
-    struct dt_step_event news;
-    ok(dt_step_read_event(&step, "started 5 77", 12, &news, &err) ==
+    struct dt_step_event event;
+    ok(dt_step_read_event(&step, "started 5 77", 12, &event, &err) ==
                DT_SUCCESS &&
-           !news.ended && news.rank == 1 && news.number == 77,
+           !event.ended && event.rank == 1 && event.number == 77,
        "a rank has started");
-    ok(dt_step_read_event(&step, "ended 9 137", 11, &news, &err) ==
+    ok(dt_step_read_event(&step, "ended 9 137", 11, &event, &err) ==
                DT_SUCCESS &&
-           news.ended && news.rank == 2 && news.number == 137,
+           event.ended && event.rank == 2 && event.number == 137,
        "a rank has ended");
     const char *bad[] = {"",           "ended",
                          "ended 9",    "ended 8 1",
                          "ended 9 1x", "started -1 1",
                          "paused 9 1", "ended 99999999999999999999 1"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        ok(dt_step_read_event(&step, bad[i], strlen(bad[i]), &news, &err) ==
+        ok(dt_step_read_event(&step, bad[i], strlen(bad[i]), &event, &err) ==
                DT_ERR_INVALID_ARG,
-           "\"%s\" is no news", bad[i]);
+           "\"%s\" is no event", bad[i]);
     dt_step_free(&step);
 }
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "../tap.h"
-#include "topo/model.h"
+#include "topo/model/model.h"
 
 /* n GPUs; a test fills in what it needs to be known of them */
 static dt_topo_t *make_gpus(size_t n)
@@ -140,7 +140,7 @@ static dt_topo_t *make_cpus(void)
             topo->cpu[cpu].core = (uint16_t)(cpu % 4);
         }
     }
-    if (dt_topo_finish(topo, NULL) != DT_SUCCESS)
+    if (dt_topo_normalize(topo, NULL) != DT_SUCCESS)
         abort();
     return topo;
 }

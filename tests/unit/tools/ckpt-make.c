@@ -23,12 +23,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "ckpt/checksum.h"
-#include "ckpt/manifest.h"
-#include "ckpt/parity.h"
-#include "ckpt/safetensors.h"
-#include "ckpt/span.h"
-#include "ckpt/store.h"
+#include "ckpt/format/format.h"
 
 enum { RANKS = 4, TENSORS = 5 };
 
@@ -196,7 +191,7 @@ static void read_span(int dirfd, const struct dt_manifest *m,
                       unsigned char *to)
 {
     size_t begin = at, end = at + len, size;
-    struct dt_read run;
+    struct dt_span_run run;
     memset(to, 0, len);
     while (dt_span_next(span, &at, end, &run)) {
         int fd = dt_file_open(dirfd, m->file[run.file].name, &size);
@@ -213,20 +208,19 @@ static void make_piece(int dirfd, const struct dt_manifest *m,
                        const struct dt_span *span, int stripe, int piece,
                        size_t at, size_t len, unsigned char *to)
 {
-    const struct dt_redundancy_group *g = &parity->group;
+    const struct dt_erasure_layout *g = &parity->layout;
     unsigned char *data[RANKS], *made[RANKS];
     for (int i = 0; i < g->k; i++) {
-        int member = dt_redundancy_member(g, stripe, i), none;
-        int segment = dt_redundancy_segment(g, member, stripe, &none);
+        int member = dt_erasure_member(g, stripe, i), none;
+        int segment = dt_erasure_data_block(g, member, stripe, &none);
         data[i] = malloc(len);
         read_span(dirfd, m, &span[member],
-                  (size_t)segment * parity->segment + at, len, data[i]);
+                  (size_t)segment * parity->length + at, len, data[i]);
     }
     for (int i = 0; i < g->m; i++)
         made[i] = malloc(len);
-    need(dt_redundancy_encode(g->k, g->m, len,
-                              (const unsigned char *const *)data, made,
-                              NULL) == DT_SUCCESS,
+    need(dt_erasure_encode(g->k, g->m, len, (const unsigned char *const *)data,
+                           made, NULL) == DT_SUCCESS,
          "encode");
     memcpy(to, made[piece - g->k], len);
     for (int i = 0; i < g->k; i++)
@@ -240,17 +234,17 @@ static void write_parity(int fd, int dirfd, const struct dt_manifest *m,
                          const struct dt_parity *parity,
                          const struct dt_span *span)
 {
-    const struct dt_redundancy_group *g = &parity->group;
-    size_t blocks = dt_parity_blocks(parity);
+    const struct dt_erasure_layout *g = &parity->layout;
+    size_t blocks = dt_parity_chunks(parity);
     uint64_t *sum = calloc((size_t)g->m * blocks, sizeof(*sum));
-    unsigned char *block = malloc(parity->block);
+    unsigned char *block = malloc(parity->chunk);
     for (int stripe = 0; stripe < g->size; stripe++) {
-        int p, piece = dt_redundancy_piece(g, parity->node, stripe);
-        if (dt_redundancy_segment(g, parity->node, stripe, &p) >= 0)
+        int p, piece = dt_erasure_block(g, parity->node, stripe);
+        if (dt_erasure_data_block(g, parity->node, stripe, &p) >= 0)
             continue;
         for (size_t b = 0; b < blocks; b++) {
-            size_t at = b * parity->block, left = parity->segment - at;
-            size_t len = left < parity->block ? left : parity->block;
+            size_t at = b * parity->chunk, left = parity->length - at;
+            size_t len = left < parity->chunk ? left : parity->chunk;
             make_piece(dirfd, m, parity, span, stripe, piece, at, len, block);
             sum[(size_t)p * blocks + b] = dt_checksum(block, len);
             need(dt_parity_write(fd, parity, p, at, block, len, NULL) ==
@@ -265,7 +259,7 @@ static void write_parity(int fd, int dirfd, const struct dt_manifest *m,
 
 /* Hard links to what the node wrote, its parity, and the manifest. */
 static void make_node(int dirfd, int rootfd, const struct dt_manifest *m,
-                      const struct dt_redundancy_group *group,
+                      const struct dt_erasure_layout *group,
                       const struct dt_span *span, int node)
 {
     char name[DT_STORE_NAME + 32], text[DT_PARITY_NAME];
@@ -293,15 +287,14 @@ static void make_node(int dirfd, int rootfd, const struct dt_manifest *m,
 
 static void make_nodes(int rootfd, const struct dt_manifest *m)
 {
-    struct dt_redundancy scheme;
-    struct dt_redundancy_group group;
+    struct dt_erasure scheme;
+    struct dt_erasure_layout group;
     struct dt_span span[RANKS];
     char name[DT_STORE_NAME];
     dt_store_name(name, m->step);
     int dirfd = openat(rootfd, name, O_RDONLY | O_DIRECTORY);
-    need(dt_redundancy_parse(m->redundancy, "", &scheme, NULL) == DT_SUCCESS &&
-             dt_redundancy_group(&scheme, nodes, 0, &group, NULL) ==
-                 DT_SUCCESS &&
+    need(dt_erasure_parse(m->redundancy, "", &scheme, NULL) == DT_SUCCESS &&
+             dt_erasure_layout(&scheme, nodes, 0, &group, NULL) == DT_SUCCESS &&
              group.size == nodes,
          "one group");
     for (int n = 0; n < nodes; n++)

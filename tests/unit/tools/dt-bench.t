@@ -175,7 +175,7 @@ is "limits: a share for each form" "$(rows <table | wc -w)" 15
 
 fork -n 5 -N 3 "$tool" --pairwise >table
 is "pairs: a matrix of three nodes, and of those with two ranks" \
-    "$? $(grep -cE '^ +[^ ]+/[012] ' table) $(grep -cE '^ +rank [0-9] ' table)" \
+    "$? $(grep -cE '^ +fork[012] ' table) $(grep -cE '^ +rank [0-9] ' table)" \
     "0 8 12"
 if [ "$has_python" ]; then
     fork -n 3 -N 3 "$tool" --pairwise --alone --json >out.json

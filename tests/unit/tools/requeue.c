@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* requeue.c - dt-requeue: what decides, what is counted, what is noted. */
+/* requeue.c - dt-requeue: what decides, what it counts, the requeue record. */
 #include "counts.h"
 #include "decide.h"
-#include "note.h"
+#include "jobfile.h"
 #include "slurm.h"
 
 #include <stdio.h>
@@ -167,7 +167,7 @@ static void test_counts(void)
        "a list of nodes that is too long is none");
 }
 
-/* ---- the note ---- */
+/* ---- the requeue record ---- */
 
 static void write_file(const char *path, const char *text)
 {
@@ -176,45 +176,47 @@ static void write_file(const char *path, const char *text)
         abort();
 }
 
-static void test_note(void)
+static void test_record(void)
 {
-    char dir[] = "/tmp/dt-note.XXXXXX", path[64], other[64];
-    struct note note;
+    char dir[] = "/tmp/dt-record.XXXXXX", path[64], other[64];
+    struct record record;
     if (!mkdtemp(dir))
         abort();
-    snprintf(path, sizeof(path), "%s/note", dir);
+    snprintf(path, sizeof(path), "%s/record", dir);
     snprintf(other, sizeof(other), "%s/other", dir);
     write_file(path, "option 1,2,3,4,5\nbegin\n75\nnonsense\n");
-    note_take(path, &note);
-    ok(note.option && note.cap[4] == 5 && note.asked && !note.refused &&
-           access(path, F_OK) != 0,
-       "a step asks, and its note is gone");
+    jobfile_take_record(path, &record);
+    ok(record.option && record.caps.cause[CAUSE_ERROR] == 5 && record.asked &&
+           !record.refused && access(path, F_OK) != 0,
+       "a step asks, and its record is removed");
     write_file(path, "begin\n75\n93\nbegin\nhand 1 at noon\noption 1,2,3\n");
-    note_take(path, &note);
-    ok(!note.option && !note.asked && !note.refused && note.by_hand &&
-           note.hold && !strcmp(note.reason, "at noon"),
-       "the last step counts; told by hand");
+    jobfile_take_record(path, &record);
+    ok(!record.option && !record.asked && !record.refused && record.by_hand &&
+           record.hold && !strcmp(record.reason, "at noon"),
+       "the last step counts; the request of dt-requeue");
     write_file(other, "75\n");
     if (symlink(other, path) != 0)
         abort();
-    note_take(path, &note);
-    ok(!note.asked, "a link is not followed");
+    jobfile_take_record(path, &record);
+    ok(!record.asked, "a link is not followed");
     unlink(path);
     if (link(other, path) != 0)
         abort();
-    note_take(path, &note);
-    ok(!note.asked, "a file with another name is not read");
+    jobfile_take_record(path, &record);
+    ok(!record.asked, "a file with another name is not read");
     unlink(path);
     if (mkfifo(path, 0600) != 0)
         abort();
-    note_take(path, &note);
-    ok(!note.asked, "nor a pipe");
+    jobfile_take_record(path, &record);
+    ok(!record.asked, "nor a pipe");
     unlink(path);
     unlink(other);
     rmdir(dir);
-    unsigned cap[5];
-    ok(note_caps("1,2,3,4,5", cap) && !note_caps("1,2,3,4", cap) &&
-           !note_caps("1,2,3,4,5x", cap) && !note_caps("-", cap),
+    struct caps cap;
+    ok(decide_parse_caps("1,2,3,4,5", &cap) &&
+           !decide_parse_caps("1,2,3,4", &cap) &&
+           !decide_parse_caps("1,2,3,4,5x", &cap) &&
+           !decide_parse_caps("-", &cap),
        "caps");
 }
 
@@ -235,7 +237,7 @@ int main(void)
     test_caps();
     test_delay();
     test_counts();
-    test_note();
+    test_record();
     test_start();
     return tap_done();
 }

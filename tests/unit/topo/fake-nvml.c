@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "topo/nvml_link.h"
+#include "topo/sources/nvml.h"
 
 #define MAX_GPUS      8
 #define NOT_SUPPORTED 3

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "../tap.h"
-#include "topo/sources.h"
+#include "topo/sources/kernel.h"
 
 static char top[] = "/tmp/dt-kernel.XXXXXX";
 
@@ -80,7 +80,7 @@ int main(void)
 
     dt_topo_t *topo = machine();
     const dt_topo_gpu_t *gpu = topo->gpu;
-    dt_topo_ask_kernel(topo, nvidia, pci);
+    dt_kernel_devices(topo, nvidia, pci);
     ok(gpu[0].minor_number == 3 && !strcmp(gpu[0].file, "/dev/nvidia3"),
        "the number is the driver's, not the place on the bus");
     ok(!strcmp(gpu[0].name, "NVIDIA H100") && !strcmp(gpu[0].uuid, "GPU-12-34"),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* model.c - a topology from pieces: order, cores, localities, paths. */
-#include "topo/model.h"
+#include "topo/model/model.h"
 
 #include <string.h>
 
@@ -75,7 +75,7 @@ static void order(void)
     topo->pci[0][3] = DT_PATH_PIX;
     topo->pci[3][0] = DT_PATH_PXB;
     topo->pci[4][0] = DT_PATH_PHB;
-    ok(dt_topo_finish(topo, NULL) == DT_SUCCESS, "finish");
+    ok(dt_topo_normalize(topo, NULL) == DT_SUCCESS, "finish");
     ok(topo->gpu[0].minor_number == 3 && topo->gpu[1].minor_number == 0 &&
            topo->gpu[2].minor_number == 1 && topo->gpu[3].minor_number == 2,
        "GPUs come in order of bus id, a longer domain later, none last");
@@ -92,7 +92,7 @@ static void order(void)
 static void cores(void)
 {
     dt_topo_t *topo = two_numas("0-3,8-11", "4-7,12");
-    dt_topo_finish(topo, NULL);
+    dt_topo_normalize(topo, NULL);
     ok(topo->ncpus == 13 && topo->cpu[0].core == topo->cpu[8].core &&
            topo->cpu[3].core == topo->cpu[11].core &&
            topo->cpu[0].core != topo->cpu[1].core,
@@ -107,7 +107,7 @@ static void cores(void)
     topo = two_numas("0-3", "4-7");
     for (uint16_t c = 0; c < 8; c++)
         topo->cpu[c].core = c / 2;
-    dt_topo_finish(topo, NULL);
+    dt_topo_normalize(topo, NULL);
     ok(topo->cpu[6].core == 3 && topo->cpu[7].core == 3,
        "cores that the source knows stay");
     dt_topo_destroy(topo);
@@ -136,7 +136,7 @@ static void localities(void)
     nic->numa = 0;
     strcpy(nic->name, "mlx5_0");
     dt_topo_add_nic(topo, NULL);
-    dt_topo_finish(topo, NULL);
+    dt_topo_normalize(topo, NULL);
     ok(topo->gpu[0].numa == 1 && topo->gpu[3].numa == 1 &&
            topo->gpu[3].package == 1 &&
            dt_cpuset_equal(&topo->gpu[0].cpus, &topo->numa[1].cpus),
@@ -163,11 +163,12 @@ static void wrong(void)
     struct dt_error err = {""};
     dt_topo_t *topo = two_numas("0", "1");
     dt_topo_add_gpu(topo, NULL)->numa = 2;
-    ok(dt_topo_finish(topo, &err) == DT_ERR_CORRUPT && *err.text,
+    ok(dt_topo_normalize(topo, &err) == DT_ERR_CORRUPT && *err.text,
        "a NUMA node that is not there: %s", err.text);
     topo->gpu[0].numa = 0;
     dt_topo_add_switch(topo, NULL)->parent = 0;
-    ok(dt_topo_finish(topo, &err) == DT_ERR_CORRUPT, "a cycle: %s", err.text);
+    ok(dt_topo_normalize(topo, &err) == DT_ERR_CORRUPT, "a cycle: %s",
+       err.text);
     dt_topo_destroy(topo);
 
     topo = dt_topo_create();
@@ -176,7 +177,7 @@ static void wrong(void)
     ok(!dt_topo_add_gpu(topo, &err), "a GPU too many: %s", err.text);
     dt_topo_destroy(topo);
     topo = dt_topo_create();
-    ok(dt_topo_finish(topo, NULL) == DT_SUCCESS && !topo->ncpus,
+    ok(dt_topo_normalize(topo, NULL) == DT_SUCCESS && !topo->ncpus,
        "nothing at all is a topology, too");
     dt_topo_destroy(topo);
     dt_topo_destroy(NULL);

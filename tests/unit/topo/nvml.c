@@ -38,7 +38,7 @@ static dt_topo_t *node(size_t ngpus, const char *const *bus)
         for (size_t b = 0; b <= ngpus; b++)
             topo->pci[a][b] =
                 a + b + 1 == 2 * ngpus ? DT_PATH_PIX : DT_PATH_SYS;
-    if (dt_topo_finish(topo, &err) != DT_SUCCESS)
+    if (dt_topo_normalize(topo, &err) != DT_SUCCESS)
         diag("%s", err.text);
     return topo;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../tap.h"
-#include "topo/pci.h"
+#include "topo/sources/pci_tree.h"
 
 /* A machine with this many of each; every device needs a bridge. */
 static dt_topo_t *machine(size_t ngpus, size_t nnics)

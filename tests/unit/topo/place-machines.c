@@ -53,7 +53,7 @@ void link_all(dt_topo_t *topo, size_t from, size_t to, uint16_t n)
 dt_topo_t *finish(dt_topo_t *topo)
 {
     struct dt_error err;
-    if (dt_topo_finish(topo, &err) != DT_SUCCESS) {
+    if (dt_topo_normalize(topo, &err) != DT_SUCCESS) {
         diag("%s", err.text);
         abort();
     }

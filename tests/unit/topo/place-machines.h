@@ -5,7 +5,7 @@
 #ifndef PLACE_MACHINES_H
 #define PLACE_MACHINES_H
 
-#include "topo/model.h"
+#include "topo/model/model.h"
 
 /* To be finished:
  *

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topo/model.h"
+#include "topo/model/model.h"
 
 #include "../tap.h"
 
@@ -100,7 +100,7 @@ static dt_topo_t *make(uint32_t ngpus)
     add_devices(topo, ngpus);
     add_links(topo);
     add_paths(topo);
-    if (dt_topo_finish(topo, NULL) != DT_SUCCESS)
+    if (dt_topo_normalize(topo, NULL) != DT_SUCCESS)
         abort();
     return topo;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* score.c - which sets of GPUs are better than others. */
-#include "topo/score.h"
+#include "topo/model/score.h"
 
 #include "place-machines.h"
 #include "../tap.h"

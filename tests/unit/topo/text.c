@@ -110,7 +110,7 @@ static void what_is_refused(void)
     refused(HEAD "Gpu=0 Name=\"a\tb\"\n", "control character");
     refused(HEAD "Gpu=0 Links=-1,2\n", "one number per GPU");
     refused(HEAD "Gpu=0\nGpu=1 Links=-1\n", "line 3");
-    refused(HEAD "Gpu=0 Paths=PIX,PIX\n", "one word per device");
+    refused(HEAD "Gpu=0 Paths=PIX,PIX\n", "one class per device");
     refused(HEAD "Gpu=0 Paths=NVL\n", "PIX, PXB");
     refused(HEAD "Nic= Type=ib\n", "its name");
     refused(HEAD "Nic=a Port=256\n", "a number up to 255");
@@ -132,7 +132,7 @@ static void limits(void)
     strcpy(text, HEAD "Gpu=0");
     for (int i = 0; i < 30; i++)
         strcat(text, " Minor=0");
-    refused(text, "more than 24 words");
+    refused(text, "more than 24 pairs");
     strcpy(text, HEAD);
     for (int i = 0; i <= DT_TOPO_MAX_GPUS; i++)
         sprintf(text + strlen(text), "Gpu=%d\n", i);

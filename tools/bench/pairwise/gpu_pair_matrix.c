@@ -8,7 +8,7 @@
 #include "report/json.h"
 #include "pairwise/pairwise.h"
 
-/* Larger matrices are for --json. */
+/* Larger matrices are printed with --json only. */
 enum { WIDEST = 16 };
 
 /* The ranks of a node. */
@@ -84,7 +84,7 @@ static bool describe(const struct table *table, int from, int to,
     return true;
 }
 
-/* ---- for people ---- */
+/* ---- as text ---- */
 
 static void print_matrix(FILE *out, const struct table *table, bool latency)
 {
@@ -148,7 +148,7 @@ void gpu_pairs_print(FILE *out, const struct gpu_pairs *pairs, bool alone)
     }
 }
 
-/* ---- for programs ---- */
+/* ---- as JSON ---- */
 
 static json_t *rows_of(struct json *json, const struct table *table,
                        bool latency)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* pair_matrix.c - what pairs were measured, as tables, sentences and JSON. */
+/* pair_matrix.c - the measurements of pairs as tables, findings and JSON. */
 #include <string.h>
 
 #include "report/json.h"
 #include "pairwise/pairwise.h"
 
-/* Larger matrices are for --json. */
+/* Larger matrices are printed with --json only. */
 enum { WIDEST = 16 };
 
-/* A matrix and who its players are. */
+/* A matrix and its players. */
 struct table {
     const struct pairs *pairs;
     const struct job *job;
@@ -27,16 +27,16 @@ static const char *player_name(const struct table *table, int player,
     return text;
 }
 
-/* ---- sentences ---- */
+/* ---- findings ---- */
 
-/* Each sentence goes here: the text, and what it is about. */
-struct listener {
-    void (*hear)(struct listener *self, const char *kind, const char *from,
-                 const char *to, const char *text);
+/* Receives each finding: its text, and the players that it is about. */
+struct findings {
+    void (*add)(struct findings *self, const char *kind, const char *from,
+                const char *to, const char *text);
     FILE *out;
     struct json *json;
     json_t *list;
-    size_t heard;
+    size_t count;
 };
 
 static double share(double value, double of)
@@ -44,7 +44,7 @@ static double share(double value, double of)
     return of > 0 ? 100 * value / of : 0;
 }
 
-/* The best of what a slow player reaches. */
+/* The highest bandwidth of a slow player. */
 static double best_of(const struct pairs *pairs, int player, bool out)
 {
     double best = 0;
@@ -57,8 +57,8 @@ static double best_of(const struct pairs *pairs, int player, bool out)
     return best;
 }
 
-static void tell_player(const struct table *table, int player,
-                        struct listener *listener)
+static void report_player(const struct table *table, int player,
+                          struct findings *findings)
 {
     const struct pairs *pairs = table->pairs;
     bool out = pairs_slow_out(pairs, player), in = pairs_slow_in(pairs, player);
@@ -74,17 +74,17 @@ static void tell_player(const struct table *table, int player,
                            : "from",
                  all, rate_text(a, best), share(best, pairs->usual_gbs),
                  rate_text(b, pairs->usual_gbs));
-        listener->hear(listener, "slow", name, NULL, text);
+        findings->add(findings, "slow", name, NULL, text);
     }
     if (pairs_late_all(pairs, player)) {
         snprintf(text, sizeof(text), "%s is late to %s, usual are %s", name,
                  all, time_text(a, pairs->usual_us));
-        listener->hear(listener, "late", name, NULL, text);
+        findings->add(findings, "late", name, NULL, text);
     }
 }
 
-static void tell_pair(const struct table *table, int from, int to,
-                      struct listener *listener)
+static void report_pair(const struct table *table, int from, int to,
+                        struct findings *findings)
 {
     const struct pairs *pairs = table->pairs;
     char one[96], two[96], text[512], a[32], b[32];
@@ -98,35 +98,35 @@ static void tell_pair(const struct table *table, int from, int to,
                  "%s to %s is slow: %s, %.0f %% of the usual %s", one, two,
                  rate_text(a, gbs), share(gbs, pairs->usual_gbs),
                  rate_text(b, pairs->usual_gbs));
-        listener->hear(listener, "slow", one, two, text);
+        findings->add(findings, "slow", one, two, text);
     }
     if (from < to && pairs_late(pairs, from, to) &&
         !pairs_late_all(pairs, from) && !pairs_late_all(pairs, to)) {
         snprintf(text, sizeof(text), "%s to %s is late: %s, usual are %s", one,
                  two, time_text(a, us), time_text(b, pairs->usual_us));
-        listener->hear(listener, "late", one, two, text);
+        findings->add(findings, "late", one, two, text);
     }
 }
 
-static void tell_all(const struct table *table, struct listener *listener)
+static void report_all(const struct table *table, struct findings *findings)
 {
     int n = table->pairs->n;
     for (int player = 0; player < n; player++)
-        tell_player(table, player, listener);
+        report_player(table, player, findings);
     for (int from = 0; from < n; from++)
         for (int to = 0; to < n; to++)
             if (from != to)
-                tell_pair(table, from, to, listener);
+                report_pair(table, from, to, findings);
 }
 
-/* ---- for people ---- */
+/* ---- as text ---- */
 
-static void print_line(struct listener *self, const char *kind,
+static void print_line(struct findings *self, const char *kind,
                        const char *from, const char *to, const char *text)
 {
     (void)kind, (void)from, (void)to;
     fprintf(self->out, "%s\n", text);
-    self->heard++;
+    self->count++;
 }
 
 static void print_matrix(FILE *out, const struct table *table,
@@ -153,7 +153,7 @@ static void print_matrix(FILE *out, const struct table *table,
 static void print_table(FILE *out, const struct table *table)
 {
     const struct pairs *pairs = table->pairs;
-    struct listener listener = {.hear = print_line, .out = out};
+    struct findings findings = {.add = print_line, .out = out};
     char where[128] = "nodes", title[256], a[32], b[32];
     if (pairs->n < 2)
         return;
@@ -170,8 +170,8 @@ static void print_table(FILE *out, const struct table *table)
     }
     fprintf(out, "# usual between %s: %s, %s\n", where,
             rate_text(a, pairs->usual_gbs), time_text(b, pairs->usual_us));
-    tell_all(table, &listener);
-    if (!listener.heard)
+    report_all(table, &findings);
+    if (!findings.count)
         fprintf(out, "# no slow %s\n", table->node < 0 ? "link" : "pair");
     fputs("#\n", out);
 }
@@ -191,9 +191,9 @@ void matrices_print(FILE *out, const struct matrices *matrices)
     }
 }
 
-/* ---- for programs ---- */
+/* ---- as JSON ---- */
 
-static void append_line(struct listener *self, const char *kind,
+static void append_line(struct findings *self, const char *kind,
                         const char *from, const char *to, const char *text)
 {
     json_t *object = json_object();
@@ -223,18 +223,18 @@ static json_t *table_object(struct json *json, const struct table *table)
 {
     const struct pairs *pairs = table->pairs;
     json_t *object = json_object(), *names = json_array();
-    struct listener listener = {
-        .hear = append_line, .json = json, .list = json_array()};
+    struct findings findings = {
+        .add = append_line, .json = json, .list = json_array()};
     char name[96];
     for (int player = 0; player < pairs->n; player++)
         json_append(json, names, json_string(player_name(table, player, name)));
-    tell_all(table, &listener);
+    report_all(table, &findings);
     json_put(json, object, "names", names);
     json_put(json, object, "latency_us", rows_of(json, pairs->us, pairs->n));
     json_put(json, object, "bandwidth", rows_of(json, pairs->gbs, pairs->n));
     json_put(json, object, "usual_us", json_rounded(pairs->usual_us));
     json_put(json, object, "usual_bandwidth", json_rounded(pairs->usual_gbs));
-    json_put(json, object, "slow", listener.list);
+    json_put(json, object, "slow", findings.list);
     return object;
 }
 

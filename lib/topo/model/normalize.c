@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* normalize.c - what sources leave open: order, cores, localities, paths. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "topo/model/model.h"
+
+/* ---- are the indices sane? ---- */
+
+static bool below(int index, uint32_t n)
+{
+    return index >= -1 && index < (int)n;
+}
+
+static dt_result_t check(const dt_topo_t *topo, struct dt_error *err)
+{
+    uint32_t nnumas = topo->nnumas, nswitches = topo->nswitches;
+    for (uint32_t i = 0; i < nswitches; i++)
+        /* a parent comes before its child, so there is no cycle */
+        if (!below(topo->switches[i].parent, i) ||
+            !below(topo->switches[i].numa, nnumas))
+            return dt_error_set(err, DT_ERR_CORRUPT,
+                                "PCIe switch %u hangs under what is not there",
+                                i);
+    for (uint32_t i = 0; i < topo->ngpus; i++) {
+        const dt_topo_gpu_t *gpu = &topo->gpu[i];
+        if (!below(gpu->numa, nnumas) || !below(gpu->memory_numa, nnumas) ||
+            !below(gpu->under, nswitches) ||
+            !below(gpu->package, DT_TOPO_MAX_PACKAGES))
+            return dt_error_set(err, DT_ERR_CORRUPT,
+                                "GPU %u belongs to what is not there", i);
+    }
+    for (uint32_t i = 0; i < topo->nnics; i++) {
+        const dt_topo_nic_t *nic = &topo->nic[i];
+        if (!below(nic->numa, nnumas) || !below(nic->under, nswitches) ||
+            !below(nic->package, DT_TOPO_MAX_PACKAGES))
+            return dt_error_set(err, DT_ERR_CORRUPT,
+                                "NIC %s belongs to what is not there",
+                                nic->name);
+    }
+    for (uint32_t i = 0; i < nnumas; i++)
+        if (!below(topo->numa[i].gpu, topo->ngpus) ||
+            !below(topo->numa[i].package, DT_TOPO_MAX_PACKAGES))
+            return dt_error_set(err, DT_ERR_CORRUPT,
+                                "NUMA node %u belongs to what is not there",
+                                topo->numa[i].id);
+    return DT_SUCCESS;
+}
+
+/* More memory than any machine has is a broken number: nobody knows. */
+static void doubt_memory(dt_topo_t *topo)
+{
+    for (uint32_t i = 0; i < topo->nnumas; i++)
+        if (topo->numa[i].memory > DT_TOPO_MAX_MEMORY)
+            topo->numa[i].memory = 0;
+    for (uint32_t i = 0; i < topo->ngpus; i++)
+        if (topo->gpu[i].memory > DT_TOPO_MAX_MEMORY)
+            topo->gpu[i].memory = 0;
+}
+
+/* ---- the order of devices ---- */
+
+/* By value of the bus id; those without one last. */
+static int compare_bus(const char *a, const char *b)
+{
+    if (!*a || !*b)
+        return !*a - !*b;
+    size_t la = strcspn(a, ":"), lb = strcspn(b, ":");
+    if (la != lb)
+        return la < lb ? -1 : 1; /* a longer domain is a larger one */
+    return strcmp(a, b);
+}
+
+static bool gpu_after(const dt_topo_gpu_t *a, const dt_topo_gpu_t *b)
+{
+    int bus = compare_bus(a->bus, b->bus);
+    return bus > 0 || (bus == 0 && *a->bus && a->part > b->part);
+}
+
+static bool nic_after(const dt_topo_nic_t *a, const dt_topo_nic_t *b)
+{
+    int bus = compare_bus(a->bus, b->bus);
+    return bus > 0 || (bus == 0 && *a->bus && strcmp(a->name, b->name) > 0);
+}
+
+/* Stable, and there are few. from[new index] = old index. */
+static void sort_devices(dt_topo_t *topo, uint8_t *from)
+{
+    for (uint32_t i = 0; i < topo->ngpus; i++) {
+        dt_topo_gpu_t gpu = topo->gpu[i];
+        uint32_t at = i;
+        for (; at > 0 && gpu_after(&topo->gpu[at - 1], &gpu); at--) {
+            topo->gpu[at] = topo->gpu[at - 1];
+            from[at] = from[at - 1];
+        }
+        topo->gpu[at] = gpu;
+        from[at] = (uint8_t)i;
+    }
+    from += topo->ngpus;
+    for (uint32_t i = 0; i < topo->nnics; i++) {
+        dt_topo_nic_t nic = topo->nic[i];
+        uint32_t at = i;
+        for (; at > 0 && nic_after(&topo->nic[at - 1], &nic); at--) {
+            topo->nic[at] = topo->nic[at - 1];
+            from[at] = from[at - 1];
+        }
+        topo->nic[at] = nic;
+        from[at] = (uint8_t)(topo->ngpus + i);
+    }
+}
+
+static uint8_t worse(uint8_t a, uint8_t b)
+{
+    if (a >= DT_PATH_UNKNOWN || b >= DT_PATH_UNKNOWN) /* the one that knows */
+        return a < b ? a : b;
+    return a > b ? a : b;
+}
+
+/* The matrices in the new order, made symmetric. */
+static dt_result_t reorder(dt_topo_t *topo, struct dt_error *err)
+{
+    uint8_t from[DT_TOPO_MAX_DEVICES];
+    uint32_t n = topo->ngpus + topo->nnics;
+    dt_topo_t *old = malloc(sizeof(*old));
+    if (!old)
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
+    sort_devices(topo, from);
+    memcpy(old->pci, topo->pci, sizeof(old->pci));
+    memcpy(old->links, topo->links, sizeof(old->links));
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = 0; b < n; b++) {
+            uint8_t path =
+                worse(old->pci[from[a]][from[b]], old->pci[from[b]][from[a]]);
+            topo->pci[a][b] =
+                path > DT_PATH_UNKNOWN ? (uint8_t)DT_PATH_UNKNOWN : path;
+            if (a == b)
+                topo->pci[a][b] = DT_PATH_NVL;
+            if (a >= topo->ngpus || b >= topo->ngpus)
+                continue;
+            uint16_t there = old->links[from[a]][from[b]];
+            uint16_t back = old->links[from[b]][from[a]];
+            topo->links[a][b] = a == b ? 0 : there < back ? there : back;
+        }
+    for (uint32_t i = 0; i < topo->nnumas; i++)
+        for (uint32_t a = 0; a < topo->ngpus; a++)
+            if (topo->numa[i].gpu == from[a]) {
+                topo->numa[i].gpu = (int16_t)a;
+                break;
+            }
+    free(old);
+    return DT_SUCCESS;
+}
+
+/* ---- CPUs ---- */
+
+static bool is_empty(const dt_cpuset_t *set)
+{
+    static const dt_cpuset_t empty;
+    return dt_cpuset_equal(set, &empty);
+}
+
+static bool is_within(const dt_cpuset_t *inner, const dt_cpuset_t *outer)
+{
+    dt_cpuset_t both;
+    dt_cpuset_and(&both, inner, outer);
+    return dt_cpuset_equal(&both, inner);
+}
+
+static void number_cpus(dt_topo_t *topo)
+{
+    for (uint32_t i = 0; i < topo->nnumas; i++)
+        for (size_t c = 0; c < DT_TOPO_MAX_CPUS; c++) {
+            if (!dt_cpuset_has(&topo->numa[i].cpus, c))
+                continue;
+            dt_topo_cpu_t *cpu = &topo->cpu[c];
+            cpu->present = true;
+            if (cpu->numa < 0)
+                cpu->numa = (int16_t)i;
+            if (cpu->numa != (int16_t)i) { /* a CPU has one NUMA node */
+                dt_cpuset_remove(&topo->numa[i].cpus, c);
+                continue;
+            }
+            if (cpu->package < 0)
+                cpu->package = topo->numa[i].package;
+            if (topo->numa[i].package < 0)
+                topo->numa[i].package = cpu->package;
+        }
+    for (uint32_t i = 0; topo->nnumas == 0 && i < topo->ngpus; i++)
+        for (size_t c = 0; c < DT_TOPO_MAX_CPUS; c++)
+            if (dt_cpuset_has(&topo->gpu[i].cpus, c))
+                topo->cpu[c].present = true;
+    topo->ncpus = 0;
+    for (uint32_t c = 0; c < DT_TOPO_MAX_CPUS; c++) {
+        if (topo->cpu[c].present)
+            topo->ncpus = c + 1;
+        else /* offline: nobody may count on it */
+            for (uint32_t i = 0; i < topo->nnumas; i++)
+                dt_cpuset_remove(&topo->numa[i].cpus, c);
+    }
+}
+
+/* The CPUs of set, unless some core is known: n ranges of equal length are n
+ * threads of each core, as Linux numbers them. */
+static void infer_cores(dt_topo_t *topo, const dt_cpuset_t *set)
+{
+    uint16_t cpus[DT_TOPO_MAX_CPUS];
+    size_t n = 0, nranges = 0, length = 0, run = 0;
+    bool equal = true;
+    for (uint16_t c = 0; c < DT_TOPO_MAX_CPUS; c++) {
+        if (!dt_cpuset_has(set, c)) {
+            run = 0;
+            continue;
+        }
+        if (topo->cpu[c].core != DT_TOPO_NO_CORE)
+            return;
+        cpus[n++] = c;
+        run++;
+        nranges += run == 1;
+        if (nranges == 1)
+            length = run;
+        equal = equal && run <= length;
+    }
+    size_t ncores = equal && length * nranges == n ? length : n;
+    for (size_t i = 0; i < n; i++) /* the lowest CPU stands for its core */
+        topo->cpu[cpus[i]].core = cpus[i % ncores];
+}
+
+static void number_cores(dt_topo_t *topo)
+{
+    for (uint32_t i = 0; i < topo->nnumas; i++)
+        infer_cores(topo, &topo->numa[i].cpus);
+    for (uint32_t i = 0; topo->nnumas == 0 && i < topo->ngpus; i++)
+        infer_cores(topo, &topo->gpu[i].cpus);
+    /* a number that no source has given yet, for CPUs without a core */
+    uint16_t renamed[DT_TOPO_MAX_CPUS], next = 0;
+    memset(renamed, 0xff, sizeof(renamed));
+    for (uint32_t c = 0; c < topo->ncpus; c++) {
+        dt_topo_cpu_t *cpu = &topo->cpu[c];
+        if (!cpu->present)
+            continue;
+        if (cpu->core >= DT_TOPO_MAX_CPUS) {
+            cpu->core = next++;
+            continue;
+        }
+        if (renamed[cpu->core] == UINT16_MAX)
+            renamed[cpu->core] = next++;
+        cpu->core = renamed[cpu->core];
+    }
+}
+
+/* ---- localities ---- */
+
+/* NVIDIA's driver names the device file by the minor number. */
+static void name_file(dt_topo_gpu_t *gpu)
+{
+    if (gpu->vendor == DT_VENDOR_NVIDIA && gpu->minor_number >= 0 &&
+        gpu->part < 0 && !*gpu->file)
+        snprintf(gpu->file, sizeof(gpu->file), "/dev/nvidia%d",
+                 gpu->minor_number);
+}
+
+static void locate_gpu(dt_topo_t *topo, dt_topo_gpu_t *gpu)
+{
+    for (uint32_t i = 0; i < topo->nnumas && gpu->numa < 0; i++)
+        if (!is_empty(&gpu->cpus) && is_within(&gpu->cpus, &topo->numa[i].cpus))
+            gpu->numa = (int16_t)i;
+    if (gpu->numa < 0 && gpu->under >= 0)
+        gpu->numa = topo->switches[gpu->under].numa;
+    if (gpu->numa < 0)
+        return;
+    const dt_topo_numa_t *numa = &topo->numa[gpu->numa];
+    if (is_empty(&gpu->cpus))
+        gpu->cpus = numa->cpus;
+    if (gpu->package < 0)
+        gpu->package = numa->package;
+}
+
+static void locate(dt_topo_t *topo)
+{
+    for (uint32_t i = 0; i < topo->nswitches; i++) {
+        dt_topo_switch_t *bridge = &topo->switches[i];
+        if (bridge->numa < 0 && bridge->parent >= 0)
+            bridge->numa = topo->switches[bridge->parent].numa;
+    }
+    for (uint32_t i = 0; i < topo->ngpus; i++) {
+        locate_gpu(topo, &topo->gpu[i]);
+        name_file(&topo->gpu[i]);
+        int memory = topo->gpu[i].memory_numa;
+        if (memory >= 0 && topo->numa[memory].gpu < 0)
+            topo->numa[memory].gpu = (int16_t)i;
+    }
+    for (uint32_t i = 0; i < topo->nnumas; i++) {
+        dt_topo_numa_t *numa = &topo->numa[i];
+        if (numa->gpu >= 0 && topo->gpu[numa->gpu].memory_numa < 0)
+            topo->gpu[numa->gpu].memory_numa = (int16_t)i;
+    }
+    for (uint32_t i = 0; i < topo->nnics; i++) {
+        dt_topo_nic_t *nic = &topo->nic[i];
+        if (!*nic->names)
+            dt_topo_text(nic->names, sizeof(nic->names), nic->name);
+        if (nic->numa < 0 && nic->under >= 0)
+            nic->numa = topo->switches[nic->under].numa;
+        if (nic->package < 0 && nic->numa >= 0)
+            nic->package = topo->numa[nic->numa].package;
+    }
+}
+
+static void count_packages(dt_topo_t *topo)
+{
+    int last = -1;
+    for (uint32_t i = 0; i < topo->nnumas; i++)
+        if (topo->numa[i].package > last)
+            last = topo->numa[i].package;
+    for (uint32_t c = 0; c < topo->ncpus; c++)
+        if (topo->cpu[c].present && topo->cpu[c].package > last)
+            last = topo->cpu[c].package;
+    topo->npackages = (uint32_t)(last + 1);
+}
+
+/* ---- paths ---- */
+
+struct place {
+    int numa, under;
+    const dt_cpuset_t *cpus; /* NULL for a NIC */
+};
+
+static struct place where(const dt_topo_t *topo, uint32_t device)
+{
+    if (device < topo->ngpus) {
+        const dt_topo_gpu_t *gpu = &topo->gpu[device];
+        return (struct place){gpu->numa, gpu->under, &gpu->cpus};
+    }
+    const dt_topo_nic_t *nic = &topo->nic[device - topo->ngpus];
+    return (struct place){nic->numa, nic->under, NULL};
+}
+
+static int common_switch(const dt_topo_t *topo, int a, int b)
+{
+    while (a != b) /* a parent has the lower index */
+        if (a > b)
+            a = topo->switches[a].parent;
+        else
+            b = topo->switches[b].parent;
+    return a;
+}
+
+static uint8_t derive(const dt_topo_t *topo, struct place a, struct place b)
+{
+    if (a.under >= 0 && b.under >= 0) {
+        int common = common_switch(topo, a.under, b.under);
+        if (common >= 0 && topo->switches[common].parent < 0)
+            return DT_PATH_PHB;
+        if (common >= 0)
+            return a.under == b.under ? DT_PATH_PIX : DT_PATH_PXB;
+    }
+    if (a.numa >= 0 && b.numa >= 0)
+        return a.numa == b.numa ? DT_PATH_NODE : DT_PATH_SYS;
+    if (a.cpus && b.cpus && !is_empty(a.cpus) && !is_empty(b.cpus))
+        return dt_cpuset_equal(a.cpus, b.cpus) ? DT_PATH_NODE : DT_PATH_SYS;
+    return DT_PATH_UNKNOWN;
+}
+
+static void derive_paths(dt_topo_t *topo)
+{
+    uint32_t n = topo->ngpus + topo->nnics;
+    for (uint32_t a = 0; a < n; a++)
+        for (uint32_t b = 0; b < n; b++)
+            if (a != b && topo->pci[a][b] == DT_PATH_UNKNOWN)
+                topo->pci[a][b] = derive(topo, where(topo, a), where(topo, b));
+}
+
+dt_result_t dt_topo_normalize(dt_topo_t *topo, struct dt_error *err)
+{
+    dt_result_t rc = check(topo, err);
+    if (rc == DT_SUCCESS)
+        rc = reorder(topo, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    doubt_memory(topo);
+    number_cpus(topo);
+    number_cores(topo);
+    locate(topo);
+    count_packages(topo);
+    derive_paths(topo);
+    return DT_SUCCESS;
+}
