@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* allgather.c - two ways to give everybody's block to all.
+/* allgather.c - two algorithms that give the blocks of all ranks to all ranks.
  *
  * ring: after one exchange in the node, the blocks of whole nodes go round the
  * ring of the nodes, that of local rank j along rail j (ranks beyond the rails
@@ -95,7 +95,8 @@ static void share(const struct gather *g, const struct share *s)
     }
 }
 
-/* In the node; then g->have tells of what my rail carries. */
+/* Exchange the blocks inside the node. g->have then has the operations after
+ * which the blocks of this rail are here. */
 static void gather_node(struct gather *g)
 {
     struct dt_sched *sched = g->plan->sched;
@@ -254,7 +255,8 @@ static size_t collect(const struct bruck *b)
     return dt_sched_join(sched, first);
 }
 
-/* The leaders; the same return value, of all. */
+/* The exchange between the leaders; returns the operation after which all
+ * blocks are here. */
 static size_t exchange(const struct bruck *b, size_t ready)
 {
     struct dt_sched *sched = b->plan->sched;

@@ -6,8 +6,8 @@
  * through three steps like through a pipeline; each chunk into pieces, as
  * large as a round of the node takes; each piece into one shard per rail:
  *
- *   1. every rank posts the piece of its send buffer; local rank j folds shard
- *      j of it
+ *   1. every rank posts the piece of its send buffer; local rank j reduces
+ * shard j of it
  *   2. the shards j of a chunk go along rail j; see rail.h
  *   3. local rank j posts what it has, and fetches what the others have
  *
@@ -277,7 +277,7 @@ static void two_levels(const struct dt_plan *plan, dt_rail_fn *rail)
     free(a.operations);
 }
 
-/* ---- one round, in which every rank folds all ---- */
+/* ---- one round, in which every rank reduces everything ---- */
 
 static void build_flat(const struct dt_plan *plan)
 {

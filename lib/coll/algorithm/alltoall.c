@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* alltoall.c - two ways to give everybody a block of their own.
+/* alltoall.c - two algorithms by which each rank gets its own block of every
+ * rank.
  *
  * pairwise: in step d each rank sends to the one d further and receives from
  * the one d before, a bounded number of steps at once. With counts that only

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* gather.c - two ways to give every block to one rank. In its node it fetches
- * them from where they are posted.
+/* gather.c - two algorithms that give the blocks of all ranks to the root. The
+ * ranks of its own node post their blocks, and the root fetches them.
  *
  * tree: each leader fetches the blocks of its node and passes them, with those
  * of the nodes below, up a binomial tree.

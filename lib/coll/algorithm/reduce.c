@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* reduce.c - two-level reduction to one rank.
  *
- *   1. every rank posts its piece; local rank j folds shard j of it
+ *   1. every rank posts its piece; local rank j reduces shard j of it
  *   2. shard j goes up a tree of the nodes along rail j; the root's node is
  *      the root of the tree
  *   3. there, local rank j posts shard j, and the root fetches it

@@ -7,7 +7,7 @@
  * regions:
  *
  *   1. one round per node m, my own first, then by distance: every rank posts
- *      piece p of the region of m, local rank j folds shard j of it
+ *      piece p of the region of m, local rank j reduces shard j of it
  *   2. local rank j sends it to local rank j of m, and adds up what comes for
  *      the own region, by distance
  *   3. local rank j posts shard j of the own piece; who has a block in it
@@ -35,8 +35,7 @@ struct scatter {
     /* per slot: the operation after which the own sum is complete, and after
      * which all of it is free */
     size_t ready[WINDOW], free[WINDOW];
-    size_t
-        *folds; /* per distance: the operation after which the sum is there */
+    size_t *sums; /* per distance: the operation after which the sum is there */
 };
 
 static const struct dt_group *node_at(const struct scatter *s, size_t distance)
@@ -119,12 +118,12 @@ static void meet(struct scatter *s, size_t p)
     size_t n = s->layout->nnodes, j = s->node->index;
     struct dt_block own = shard(s, piece(s, s->node, p), j);
     struct dt_ref sum = slot(s, p, 0, false);
-    size_t after = s->folds[0], sends = sched->noperations;
+    size_t after = s->sums[0], sends = sched->noperations;
     for (size_t d = 1; d < n && j < s->nshards; d++) {
         struct dt_block theirs = shard(s, piece(s, node_at(s, d), p), j);
         size_t sent = dt_sched_send(sched, node_at(s, d)->ranks[j],
                                     slot(s, p, d, false), theirs.len);
-        dt_sched_after(sched, sent, s->folds[d]);
+        dt_sched_after(sched, sent, s->sums[d]);
     }
     size_t all = dt_sched_join(sched, sends);
     for (size_t d = 1; d < n && own.len; d++) {
@@ -232,8 +231,8 @@ static void build(const struct dt_plan *plan)
     size_t n = s.layout->nnodes, pieces;
     s.blocks =
         dt_blocks(plan, plan->shape->recvcounts, plan->shape->senddispls);
-    s.folds = calloc(n, sizeof(*s.folds));
-    if (!s.blocks || !s.folds) {
+    s.sums = calloc(n, sizeof(*s.sums));
+    if (!s.blocks || !s.sums) {
         plan->sched->failed = true;
         goto free;
     }
@@ -245,13 +244,13 @@ static void build(const struct dt_plan *plan)
         if (p >= pieces)
             continue;
         for (size_t d = 0; d < n; d++)
-            s.folds[d] = collect(&s, p, d);
+            s.sums[d] = collect(&s, p, d);
         meet(&s, p);
     }
 
 free:
     free(s.blocks);
-    free(s.folds);
+    free(s.sums);
 }
 
 /* It is the only one. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* scatter.c - two ways for one rank to give everybody a block. In its node it
- * posts them.
+/* scatter.c - two algorithms by which the root gives each rank a block. The
+ * ranks of its own node fetch theirs from what the root posts.
  *
  * tree: the root packs the blocks in the order of the nodes; each leader gets
  * those of its node and of the nodes below it in a binomial tree, passes the
