@@ -14,11 +14,12 @@
 #include "coll/api/call.h"
 #include "coll/api/check.h"
 #include "coll/api/group.h"
-#include "gpu/coll/coll.h"
+#include "coll/engine/device.h"
 #include "coll/engine/mem.h"
+#include "gpu/attach.h"
 #include "coll/engine/engine.h"
 
-/* A C API without a handle, as MPI's and NCCL's users expect, needs these. */
+/* A C API without a handle, as MPI's users expect, needs these. */
 static struct dt_comm *world_comm;
 static bool finalized;
 
@@ -33,6 +34,7 @@ static dt_result_t open_job(struct dt_comm **comm, struct dt_error *err)
     if (rc != DT_SUCCESS)
         return rc;
     world->check = check;
+    dt_gpu_attach(world);
     rc = dt_progress_start(world, err);
     if (rc == DT_SUCCESS)
         rc =
@@ -68,7 +70,7 @@ static dt_result_t part(struct dt_world *world, struct dt_error *err)
     /* first, as they have communicators of their own */
     for (size_t i = 0; rc == DT_SUCCESS && i < DT_COMMS; i++)
         if (world->comms[i])
-            rc = dt_gpu_leave(world->comms[i], err);
+            rc = dt_device_leave(world, world->comms[i], err);
     for (size_t i = 0; i < DT_COMMS; i++) {
         struct dt_comm *comm = world->comms[i];
         while (rc == DT_SUCCESS && comm && comm->active)

@@ -58,7 +58,7 @@ static inline bool dt_option_needs_gpus(enum dt_option_id id)
 
 enum { DT_OPTION_TEXT = 4096 }; /* bytes of a value, with its NUL */
 
-/* What Slurm is told of an option, and the variables that stand for it. */
+/* An option as Slurm registers it, and the variables that stand for it. */
 struct dt_option_name {
     const char *option; /* "dt-gpus" */
     const char *arginfo, *usage;

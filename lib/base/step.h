@@ -43,8 +43,7 @@
 
 #define DT_STEP_VERSION 1
 #define DT_STEP_PACKET  65536 /* bytes of a packet, less than this */
-#define DT_STEP_LIMIT   60 /* seconds, in the plugin in slurmstepd and in srun \
-                            */
+#define DT_STEP_LIMIT   60    /* seconds, in slurmstepd and in srun */
 /* The beginning of the name of a daemon's directory. */
 #define DT_STEP_DIRECTORY "/tmp/dt-pmix."
 

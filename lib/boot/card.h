@@ -14,7 +14,7 @@ struct dt_card {
     char node[64];
     uint32_t tag_layout;            /* must be equal on all ranks */
     struct dt_blob tl[DT_CARD_TLS]; /* data NULL: not offered */
-    struct dt_blob tune;            /* tuning parameters; those of rank 0 count */
+    struct dt_blob tune; /* tuning parameters; those of rank 0 count */
 };
 
 /* Write card as bytes, to be freed by the caller. Error NO_MEMORY. */

@@ -85,6 +85,15 @@ dt_result_t dt_gpu_load(struct dt_gpu **gpu, struct dt_error *err)
     return rc ? rc : ops->open(gpu, err);
 }
 
+void (*dt_gpu_symbol(const char *name))(void)
+{
+    void *module = find_module();
+    void *symbol = module ? dlsym(module, name) : NULL;
+    void (*function)(void);
+    memcpy(&function, &symbol, sizeof(function)); /* as POSIX has it */
+    return function;
+}
+
 void dt_gpu_unload(struct dt_gpu *gpu)
 {
     if (gpu)

@@ -287,7 +287,7 @@ struct dt_gpu_ops {
                             dt_stream_t stream, struct dt_error *err);
 };
 
-/* The module's only symbol, a struct dt_gpu_ops. */
+/* The module, and its symbol that is a struct dt_gpu_ops. */
 #define DT_GPU_MODULE "libdt_cuda.so"
 #define DT_GPU_SYMBOL "dt_gpu_cuda"
 
@@ -298,5 +298,9 @@ struct dt_gpu_ops {
  * Errors: UNSUPPORTED, with the reason. */
 dt_result_t dt_gpu_load(struct dt_gpu **gpu, struct dt_error *err);
 void dt_gpu_unload(struct dt_gpu *gpu);
+
+/* A function of the module, which has been loaded; NULL: it has none of this
+ * name. */
+void (*dt_gpu_symbol(const char *name))(void);
 
 #endif

@@ -52,8 +52,6 @@ struct dt_tl_req {
 
 struct dt_tl_config {
     size_t rank, size; /* in the world */
-    int gpu_memory;    /* may messages be in GPU memory? 0: no; 1: wherever UCX
-                        * can; -1: only where the network can by RDMA */
 };
 
 /* The address that a rank put on its card for this transport; addr NULL: this

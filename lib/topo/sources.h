@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* sources.h - the formats a topology is read from. Each reader takes the whole
- * file as data[0 .. len-1], followed by a NUL that len does not count (there
- * may be other NULs in it), and gives a finished topology, owned by the caller.
- * CORRUPT: malformed, with the line where it is known; UNSUPPORTED. None
- * trusts what it reads. */
+/* sources.h - what a topology is read from. Each reader of a format takes the
+ * whole file as data[0 .. len-1], followed by a NUL that len does not count
+ * (there may be other NULs in it), and gives a finished topology, owned by the
+ * caller. CORRUPT: malformed, with the line where it is known; UNSUPPORTED. The
+ * input may hold anything. */
 #ifndef DT_TOPO_SOURCES_H
 #define DT_TOPO_SOURCES_H
 
@@ -29,8 +29,8 @@ dt_result_t dt_topo_read(const char *data, size_t len, dt_topo_t **topo,
 /* This node by hwloc alone: NUMA nodes, CPUs, PCI devices. */
 dt_result_t dt_topo_read_live(dt_topo_t **topo, struct dt_error *err);
 
-/* Ask NVML, if libnvidia-ml.so.1 is there, about the GPUs of topo, joined by
- * bus id, and change topo where it knows more: names, UUIDs, device files, MIG
+/* Ask NVML, if libnvidia-ml.so.1 is installed, about the GPUs of topo, matched
+ * by bus id, and add what it knows: names, UUIDs, device files, MIG
  * instances (which replace their GPU), NVLinks, lost GPUs. After an
  * error topo is as it was. NOT_FOUND: no library; SYSTEM: NVML failed;
  * UNSUPPORTED: more GPUs than a topology holds; NO_MEMORY; CORRUPT. */

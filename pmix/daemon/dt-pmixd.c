@@ -161,7 +161,7 @@ static void on_gone(void *arg, size_t node, bool left, const char *why)
     dt_pmix_gone(daemon->pmix, node, left, why);
 }
 
-/* A foreign connection concerns the administrator, not the user. */
+/* A refused connection concerns the administrator, not the user. */
 static void on_refused(void *arg, const char *line)
 {
     (void)arg;

@@ -208,7 +208,8 @@ static void keep(struct dt_join *join, struct dt_join_pending pending)
 static void on_received(void *arg, size_t node, const struct dt_frame *frame)
 {
     struct dt_join *join = arg;
-    struct dt_frame *mine = (struct dt_frame *)frame; /* but for its count */
+    struct dt_frame *mine =
+        (struct dt_frame *)frame; /* only its count changes */
     if (join->host.received) {
         join->host.received(join->host.arg, node, frame);
         return;

@@ -5,8 +5,8 @@
  *   ASK    = id u64 | what u32 | data
  *   ANSWER = id u64 | status i32 | data
  *
- * id: the asker's, from 1; with the highest bit set in an ANSWER there was no
- * room for one. A ticket is the asker's node and the id. */
+ * id: the sender's, from 1; in an ANSWER its highest bit says that there was no
+ * memory for the data. A ticket is the sender's node and the id. */
 #include <stdlib.h>
 
 #include "mesh/mesh_state.h"
@@ -135,7 +135,8 @@ dt_result_t dt_answer_receive(struct dt_mesh *mesh, size_t from,
     if (!ask) /* too late */
         return DT_SUCCESS;
     ask->status = (int32_t)status;
-    ask->frame = dt_frame_ref((struct dt_frame *)frame); /* but for its count */
+    ask->frame =
+        dt_frame_ref((struct dt_frame *)frame); /* only its count changes */
     ask->at = (size_t)(body.at - frame->bytes);
     end(mesh, ask, word == id ? DT_SUCCESS : DT_ERR_NO_MEMORY);
     return DT_SUCCESS;

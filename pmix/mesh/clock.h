@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* clock.h - the time that only goes forward. */
+/* clock.h - the monotonic clock. */
 #ifndef DT_PMIX_CLOCK_H
 #define DT_PMIX_CLOCK_H
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* collect.c - collectives. Parts go up the tree of the key's nodes and become
- * one; the result goes down, the same bytes everywhere.
+/* collect.c - collectives. The parts go up the tree of the key's nodes and are
+ * concatenated; the result goes down, the same bytes to all nodes.
  *
  *   COLLECT, RESULT = key blob | number u32 | status i32 | nodes u32 | data
  *
- * number: of the starts of this key at a node. status: 0, or the dt_result_t
- * that it fails with, which goes up and down to all. nodes: whose parts the
- * data is. Where a rank has ended nothing is sent, as all nodes see it. */
+ * number: how often a node has started this key before. status: 0, or the
+ * dt_result_t of the failure, which goes up and down to all. nodes: how many
+ * nodes' parts the data has. If a rank has ended nothing is sent, as every node
+ * is notified of that. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,16 +22,16 @@ struct dt_collect {
     uint32_t number;
     bool started, sent;
     unsigned arrived;                     /* a bit per child */
-    struct dt_frame *part[DT_MESH_WIDTH]; /* those that came before the start */
-    struct dt_frame *frame;               /* ours, in the making; the result */
-    size_t at;                            /* of its data */
+    struct dt_frame *part[DT_MESH_WIDTH]; /* parts that came before the start */
+    struct dt_frame *frame; /* our part, being written; the result */
+    size_t at;              /* where its data begins */
     dt_result_t rc;
     struct dt_limit limit;
     void (*done)(void *arg, dt_result_t rc, const void *data, size_t len);
     void *arg;
 };
 
-/* A frame as it was read. */
+/* The fields of a frame. */
 struct message {
     const void *key;
     size_t key_len;
@@ -113,7 +114,7 @@ static struct dt_collect *add(struct dt_mesh *mesh, struct dt_key *key,
     return c;
 }
 
-/* It is over here. */
+/* It has ended on this node. */
 static void end(struct dt_collect *c, dt_result_t rc)
 {
     struct dt_collect **at = &c->key->flights;
@@ -301,7 +302,8 @@ static dt_result_t from_parent(struct dt_collect *c, const struct message *m,
                                const struct dt_frame *frame,
                                struct dt_error *err)
 {
-    struct dt_frame *shared = (struct dt_frame *)frame; /* but for its count */
+    struct dt_frame *shared =
+        (struct dt_frame *)frame; /* only its count changes */
     if (c->rc != DT_SUCCESS)
         return DT_SUCCESS;
     if (!c->sent || m->nodes != c->key->nodes)
@@ -351,8 +353,7 @@ dt_result_t dt_collect_receive(struct dt_mesh *mesh, size_t from,
         return bad_message(err, from, what);
     struct dt_collect *c = find(key, m.number);
     if (!c && m.number < key->starts)
-        return DT_SUCCESS; /* it has failed here, and the others know or will
-                              know */
+        return DT_SUCCESS; /* it has failed here; the others are notified */
     if (!c && result && m.status == DT_SUCCESS)
         return bad_message(err, from, what);
     if (!c)

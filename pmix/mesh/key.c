@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The parts of a key's bytes. */
+/* The fields of a key's bytes. */
 struct parts {
     uint64_t incarnations;
     struct dt_cursor ranges;
@@ -96,7 +96,7 @@ static struct parts split(const void *bytes, size_t len)
 static bool well_formed(const struct dt_mesh *mesh, const struct parts *parts)
 {
     struct dt_cursor c = parts->ranges;
-    size_t beyond = 0; /* the lowest that may come next */
+    size_t beyond = 0; /* the lowest rank that may come next */
     if (c.failed || parts->n == 0 || (size_t)(c.end - c.at) != parts->n * 8)
         return false;
     for (size_t i = 0; i < parts->n; i++) {
@@ -104,7 +104,7 @@ static bool well_formed(const struct dt_mesh *mesh, const struct parts *parts)
         if (range.first < beyond || range.first > range.last ||
             range.last >= mesh->map->ranks)
             return false;
-        beyond = range.last + 2; /* else it were one range */
+        beyond = range.last + 2; /* adjacent ranges would be one */
     }
     return true;
 }
@@ -125,8 +125,8 @@ static void survey(struct dt_mesh *mesh, const struct parts *parts,
     }
 }
 
-/* The marked node that has so many others before it, from where the last call
- * left off; DT_NO_NODE if there are not as many. */
+/* The marked node at this position among the marked ones, from where the last
+ * call ended; DT_NO_NODE if there are fewer. */
 struct walk {
     const struct dt_mesh *mesh;
     size_t word, before;
@@ -147,7 +147,7 @@ static size_t walk_to(struct walk *walk, size_t position)
     return DT_NO_NODE;
 }
 
-/* How many marked nodes are below this one? */
+/* How many marked nodes have a lower number? */
 static size_t marked_below(const struct dt_mesh *mesh, size_t node)
 {
     size_t n = 0;
@@ -157,7 +157,7 @@ static size_t marked_below(const struct dt_mesh *mesh, size_t node)
                                             (((uint64_t)1 << node % 64) - 1));
 }
 
-/* False: this node is none of them. */
+/* False: this node is not marked. */
 static bool grow_tree(struct dt_mesh *mesh, struct dt_key *key)
 {
     struct walk walk = {.mesh = mesh};

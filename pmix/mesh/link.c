@@ -43,8 +43,9 @@ struct dt_link {
     size_t written;                    /* bytes written of the first frame */
     bool bye;                          /* BYE has come */
     int64_t now;                       /* at the last call of progress */
-    int64_t waited; /* ms without a byte; while handshake, ms at all */
-    int64_t sent;   /* when something was last written */
+    int64_t
+        waited;   /* ms without a byte; in the handshake, ms since its begin */
+    int64_t sent; /* when something was last written */
     dt_result_t result;
     struct dt_error why;
 };
@@ -135,7 +136,7 @@ static struct frames *to_write(struct dt_link *link)
     return link->state == DT_LINK_HANDSHAKE ? NULL : &link->out;
 }
 
-/* Write what goes; returns errno if the connection has ended. */
+/* Write what can be written; returns errno if the connection has ended. */
 static int flush(struct dt_link *link)
 {
     struct frames *queue;

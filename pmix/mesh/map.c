@@ -19,7 +19,7 @@ void dt_map_entry_free(struct dt_map_entry *entry)
 
 /* ---- as bytes ---- */
 
-/* How many ranks from the i-th on follow each other. */
+/* How many ranks from the i-th on are consecutive. */
 static size_t run_length(const struct dt_map_entry *entry, size_t i)
 {
     size_t n = 1;
@@ -47,7 +47,7 @@ void dt_map_entry_pack(struct dt_frame *frame, const struct dt_map_entry *entry)
     }
 }
 
-/* Names get into lines of text: they are graphic ASCII, at least one byte. */
+/* Names are printed in lines of text: graphic ASCII, at least one byte. */
 static bool name_good(const char *name, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -72,7 +72,8 @@ static dt_result_t count_ranks(struct dt_cursor ranges, size_t n, size_t limit,
                                 i, (unsigned long long)first,
                                 (unsigned long long)count,
                                 (unsigned long long)free_from, limit);
-        free_from = first + count + 1; /* the next to it were one with it */
+        free_from =
+            first + count + 1; /* an adjacent range would be one with it */
         total += count;
     }
     *nranks = total;
@@ -130,9 +131,9 @@ dt_result_t dt_map_entry_unpack(struct dt_cursor *body, size_t limit,
     return rc;
 }
 
-/* ---- each once ---- */
+/* ---- the check ---- */
 
-/* Does each node come once? owner, all zero, has room for nodes. */
+/* Is each node there once? owner, all zero, has room for nodes. */
 static dt_result_t check_nodes(const struct dt_map_entry *entries, size_t nodes,
                                uint32_t *owner, struct dt_error *err)
 {
@@ -171,8 +172,8 @@ static dt_result_t claim_ranks(const struct dt_map_entry *entries, size_t i,
     return DT_SUCCESS;
 }
 
-/* Does each rank come once? owner, all zero, has room for ranks, and has
- * afterwards the number of the entry of each, from 1. */
+/* Is each rank there once? owner, all zero, has room for ranks; it is set to
+ * the number of each one's entry, from 1. */
 static dt_result_t check_ranks(const struct dt_map_entry *entries, size_t nodes,
                                size_t ranks, uint32_t *owner,
                                struct dt_error *err)
@@ -191,7 +192,7 @@ static dt_result_t check_ranks(const struct dt_map_entry *entries, size_t nodes,
     return DT_SUCCESS;
 }
 
-/* Bring each entry to the place of its node. */
+/* Sort the entries by their nodes. */
 static void sort_entries(struct dt_map_entry *entries, size_t nodes)
 {
     for (size_t i = 0; i < nodes; i++)

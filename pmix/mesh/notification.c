@@ -6,10 +6,8 @@
  *
  *   NEWS    = origin u32 | number u32 | kind u8 | ...
  *   ENDED   : rank u32 | incarnation u32 | how u8 | finalized u8 | code i32
- *   JOINED  : rank u32 | incarnation u32
- *   LOST    : node u32 | why, a text to the end
- *   LEFT    : node u32
- *   TOLD    : bytes to the end
+ *   JOINED  : rank u32 | incarnation u32 LOST    : node u32 | why, a text to
+ * the end LEFT    : node u32 TOLD    : bytes to the end: dt_mesh_broadcast
  *   PROBE   : nothing
  *
  * The first number is 1. Number 0 is for what is not sent on: the LOST that
@@ -281,7 +279,7 @@ static bool read_event(const struct dt_mesh *mesh, struct dt_cursor *body,
            event->origin < mesh->map->nodes;
 }
 
-/* The text of LOST, fit for a line. */
+/* The text of LOST, made printable. */
 static void reason(const struct event *event, char why[256])
 {
     size_t len = event->len < 255 ? event->len : 255;
@@ -341,7 +339,7 @@ void dt_notification_from_lost(struct dt_mesh *mesh, size_t from,
     struct event event;
     if (dt_frame_kind(frame) == DT_WIRE_NEWS &&
         read_event(mesh, &body, &event) && is_own_loss(mesh, &event))
-        on_own_loss(mesh, &event); /* it believes the same of us */
+        on_own_loss(mesh, &event); /* it has declared this node lost */
     else
         dt_notification_refuse(mesh, from);
 }
@@ -374,7 +372,7 @@ dt_result_t dt_notification_receive(struct dt_mesh *mesh, size_t from,
     if (event.number <= mesh->log.last[event.origin])
         return DT_SUCCESS;
     mesh->log.last[event.origin] = event.number;
-    /* only the count of references changes */
+    /* only its count changes */
     forward(mesh, (struct dt_frame *)frame, from);
     apply(mesh, &event);
     return DT_SUCCESS;

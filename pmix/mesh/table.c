@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* table.c - a hash table, chained, that grows. */
+/* table.c - a hash table with chains; it grows. */
 #include "mesh/table.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static dt_result_t grow(struct dt_table *table)
 
 dt_result_t dt_table_add(struct dt_table *table, struct dt_table_item *item)
 {
-    /* a full table that cannot grow is slow, not broken */
+    /* a full table that cannot grow only gets slower */
     if (table->count >= table->buckets && grow(table) != DT_SUCCESS &&
         table->buckets == 0)
         return DT_ERR_NO_MEMORY;

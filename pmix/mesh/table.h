@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* table.h - a hash table of things that have their link inside. */
+/* table.h - a hash table of items that contain their link. */
 #ifndef DT_MESH_TABLE_H
 #define DT_MESH_TABLE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* wire.c - frames: written, shared, and cut out of a stream of bytes. */
+/* wire.c - frames: written, shared, and read from a stream of bytes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ enum {
     LENGTH = 4,
     HEAD = 5,
     ROOM = 64,                        /* of a frame that is begun */
-    STORE = 4096,                     /* of one that begins to arrive */
+    STORE = 4096,                     /* of one of which the head has come */
     MOST = LENGTH + (int)DT_WIRE_MAX, /* the length does not count itself */
 };
 
@@ -75,7 +75,7 @@ void dt_frame_uint(struct dt_frame *frame, size_t width, uint64_t value)
 
 void dt_frame_blob(struct dt_frame *frame, const void *data, size_t len)
 {
-    dt_frame_uint(frame, 4, len); /* one that does not fit fails below */
+    dt_frame_uint(frame, 4, len); /* if it is too long, the next line fails */
     dt_frame_bytes(frame, data, len);
 }
 
@@ -125,8 +125,8 @@ static size_t head_length(const struct dt_inlet *inlet)
     return dt_cursor_uint(&cursor, LENGTH);
 }
 
-/* Is what has come of the head that of a frame? A length is judged before its
- * kind has come. */
+/* Check what has come of the head. The length is checked before the kind has
+ * come. */
 static dt_result_t head_check(const struct dt_inlet *inlet, size_t max,
                               struct dt_error *err)
 {
@@ -146,7 +146,7 @@ static dt_result_t head_check(const struct dt_inlet *inlet, size_t max,
     return DT_SUCCESS;
 }
 
-/* Complete the head; *used counts what it took. A bad one stays bad. */
+/* Complete the head; *used counts what it took. A bad head stays bad. */
 static dt_result_t take_head(struct dt_inlet *inlet, const unsigned char *data,
                              size_t len, size_t max, size_t *used,
                              struct dt_error *err)

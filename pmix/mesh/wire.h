@@ -56,13 +56,13 @@ static inline void dt_wire_put(unsigned char *to, size_t width, uint64_t value)
 /* One frame, shared by all that send or keep it. */
 struct dt_frame {
     size_t refs;
-    size_t len, room;     /* bytes that hold something, and in all */
+    size_t len, room;     /* bytes used, and allocated */
     bool failed;          /* no memory, or longer than DT_WIRE_MAX */
     unsigned char *bytes; /* with the length in front */
 };
 
 /* Begin a frame; NULL without memory. The writers below append to its body,
- * take NULL, and note failure in the frame, so that one check at the end
+ * take NULL, and record a failure in the frame, so that one check at the end
  * (dt_frame_end) is enough. */
 struct dt_frame *dt_frame_begin(enum dt_wire_kind kind);
 void dt_frame_uint(struct dt_frame *frame, size_t width, uint64_t value);
@@ -89,7 +89,7 @@ static inline struct dt_cursor dt_frame_body(const struct dt_frame *frame)
 /* u32 length and bytes, in place; false once failed. */
 bool dt_cursor_blob(struct dt_cursor *cursor, const void **data, size_t *len);
 
-/* Bytes as they arrive, cut into frames. Begin with all zero. */
+/* Frames read from a stream of bytes. Begin with all zero. */
 struct dt_inlet {
     struct dt_frame *partial;
     unsigned char head[5]; /* length and kind, until they are complete */
@@ -98,7 +98,7 @@ struct dt_inlet {
 
 /* Take from the len bytes at data what completes one frame at most: *used says
  * how many, *frame is the frame (the caller's) or NULL. CORRUPT: length is 0
- * or more than max, or the kind is none; NO_MEMORY. */
+ * or more than max, or the kind is unknown; NO_MEMORY. */
 dt_result_t dt_inlet_take(struct dt_inlet *inlet, const void *data, size_t len,
                           size_t max, size_t *used, struct dt_frame **frame,
                           struct dt_error *err);

@@ -128,7 +128,7 @@ static bool are_procs(const pmix_value_t *value)
            value->data.darray->type == PMIX_PROC;
 }
 
-/* PMIx does not ask of what type these are before it looks into them. */
+/* PMIx does not check the types of these before it reads them. */
 static bool are_sane(const struct dt_pmix_infos *infos)
 {
     for (size_t i = 0; i < infos->count; i++) {

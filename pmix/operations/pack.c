@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Values hold arrays of attributes, which have values: but not for ever. */
+/* Values may hold arrays of attributes, which have values: up to this depth. */
 #define DEPTH_MAX 16
 
-/* The length of a string that is NULL. */
+/* The length that stands for a string that is NULL. */
 #define NO_STRING UINT32_MAX
 
-/* What may travel of an attribute's directives: not what they say of memory. */
+/* The directives of an attribute that are sent: not those on memory. */
 #define DIRECTIVES (PMIX_INFO_REQD | PMIX_INFO_QUALIFIER)
 
 enum form {
@@ -29,7 +29,8 @@ enum form {
     INFO
 };
 
-/* How each type lies in memory, and how few bytes it can be packed into. */
+/* The size of each type in memory, and the least bytes that it is packed into.
+ */
 static const struct type {
     pmix_data_type_t type;
     enum form form;
@@ -271,10 +272,10 @@ static bool unpack_info(struct dt_cursor *from, pmix_info_t *info, int depth)
     return read_value(from, &info->value, depth);
 }
 
-/* --- one thing of a type, at a place in memory --------------------------- */
+/* --- one value of a type, in memory -------------------------------------- */
 
-static pmix_status_t pack_thing(struct dt_frame *to, const struct type *type,
-                                const void *at)
+static pmix_status_t pack_one(struct dt_frame *to, const struct type *type,
+                              const void *at)
 {
     const pmix_byte_object_t *bytes = at;
     switch (type->form) {
@@ -311,8 +312,8 @@ static pmix_status_t pack_thing(struct dt_frame *to, const struct type *type,
 }
 
 /* at: zeroed. What is there after a failure can be freed. */
-static bool unpack_thing(struct dt_cursor *from, const struct type *type,
-                         void *at, int depth)
+static bool unpack_one(struct dt_cursor *from, const struct type *type,
+                       void *at, int depth)
 {
     switch (type->form) {
     case BOOL:
@@ -353,7 +354,7 @@ static pmix_status_t pack_array(struct dt_frame *to,
     dt_frame_uint(to, 4, count);
     pmix_status_t rc = PMIX_SUCCESS;
     for (size_t i = 0; i < count && rc == PMIX_SUCCESS; i++)
-        rc = pack_thing(to, type, (const char *)array->array + i * type->size);
+        rc = pack_one(to, type, (const char *)array->array + i * type->size);
     return rc;
 }
 
@@ -375,14 +376,14 @@ static bool unpack_array(struct dt_cursor *from, pmix_data_array_t *array,
         return fail(from);
     array->size = count;
     for (size_t i = 0; i < count; i++)
-        if (!unpack_thing(from, type, (char *)array->array + i * type->size,
-                          depth))
+        if (!unpack_one(from, type, (char *)array->array + i * type->size,
+                        depth))
             return false;
     return true;
 }
 
-/* The value's own room, or where it points to. */
-static const void *place(const pmix_value_t *value, const struct type *type)
+/* The value's data, or where it points to. */
+static const void *data_of(const pmix_value_t *value, const struct type *type)
 {
     return type->form == PROC    ? (const void *)value->data.proc
            : type->form == PINFO ? (const void *)value->data.pinfo
@@ -403,9 +404,9 @@ pmix_status_t dt_pack_value(struct dt_frame *to, const pmix_value_t *value)
         return PMIX_SUCCESS;
     if (value->type == PMIX_DATA_ARRAY)
         return pack_array(to, value->data.darray);
-    if (!is_single(type) || !place(value, type))
+    if (!is_single(type) || !data_of(value, type))
         return PMIX_ERR_NOT_SUPPORTED;
-    return pack_thing(to, type, place(value, type));
+    return pack_one(to, type, data_of(value, type));
 }
 
 /* value: zeroed. */
@@ -430,7 +431,7 @@ static bool read_value(struct dt_cursor *from, pmix_value_t *value, int depth)
             return fail(from);
     }
     value->type = name;
-    return unpack_thing(from, type, (void *)place(value, type), depth);
+    return unpack_one(from, type, (void *)data_of(value, type), depth);
 }
 
 bool dt_unpack_value(struct dt_cursor *from, pmix_value_t *value)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* pack.h - PMIx's types as bytes for the servers of other nodes, and back.
- * PMIx's own bytes would do, but it believes every count that it reads. A
- * frame serves as the growing buffer; dt_frame_body is what was written.
+ * PMIx's own format would do, but its reader trusts every count. A frame is the
+ * growing buffer; dt_frame_body is what was written.
  *
  *   proc  = namespace blob | rank u32
  *   info  = key blob | directives u32 | value
@@ -16,16 +16,16 @@
 #include "server/info.h"
 #include "mesh/wire.h"
 
-/* The writers note failure in the frame. NOT_SUPPORTED, and what was written
- * is useless: the value's type does not travel (one that holds a pointer to
- * hardware or to memory). */
+/* The writers record a failure in the frame. NOT_SUPPORTED: the value's type
+ * cannot be sent (it holds a pointer to hardware or to memory), and what was
+ * written is useless. */
 void dt_pack_proc(struct dt_frame *to, const pmix_proc_t *proc);
 pmix_status_t dt_pack_value(struct dt_frame *to, const pmix_value_t *value);
-/* u32 count, then each; an attribute that does not travel is left out. */
+/* u32 count, then each; an attribute that cannot be sent is left out. */
 void dt_pack_infos(struct dt_frame *to, const pmix_info_t *infos, size_t count);
 
-/* The readers take any bytes, fail the cursor where the writers cannot have
- * written them, and take memory in proportion to what is there. */
+/* The readers accept any bytes, fail the cursor where the writers cannot have
+ * written them, and allocate memory in proportion to the bytes. */
 bool dt_unpack_proc(struct dt_cursor *from, pmix_proc_t *proc);
 /* A blob without NUL, of at most PMIX_MAX_KEYLEN bytes, in place. */
 bool dt_unpack_key(struct dt_cursor *from, const char **key, size_t *len);

@@ -20,7 +20,7 @@
 /* The root answers at once; but a node can stop without being lost. */
 #define ANSWER_MS 60000
 
-/* One of the three calls, then the answer. */
+/* One of the three calls, and its answer. */
 struct dt_pmix_question {
     struct dt_pmix_call call;
     struct dt_pmix_question *next, **link; /* while it waits for an answer */
@@ -147,7 +147,7 @@ static size_t wanted_of(const struct dt_pmix_question *self)
                                              : (size_t)wait;
 }
 
-/* Attributes that say how to publish, among those that are published. */
+/* Attributes that are directives, among those to be published. */
 static bool is_directive(const char *key)
 {
     const char *const all[] = {PMIX_RANGE, PMIX_PERSISTENCE, PMIX_USERID,

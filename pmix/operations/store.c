@@ -92,7 +92,7 @@ static bool has_key(const struct dt_pmix_item *item, const char *key,
 }
 
 /* The link to the item of this key that is visible in this range, where UNDEF
- * stands for all; or to NULL at the end. */
+ * is all of them; or the link to NULL at the end. */
 static struct dt_pmix_item **find(struct dt_pmix_store *store, const char *key,
                                   size_t len, pmix_data_range_t range,
                                   const struct who *who)

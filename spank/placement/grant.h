@@ -29,7 +29,7 @@ bool dt_grant_find(const struct dt_devices *granted,
 bool dt_grant_is_slurms(const char *visible, const char *step_gpus,
                         const char *job_gpus);
 
-/* What Slurm and the kernel tell about a task's CPUs. */
+/* The CPUs of a task, as Slurm and the kernel have set them. */
 struct dt_grant_cpus {
     dt_cpuset_t current; /* where it may run now */
     const char

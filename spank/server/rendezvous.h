@@ -18,8 +18,8 @@ struct dt_rendezvous {
 
 /* Open it at *port of any address. It ends once all nodes are connected, or
  * with this process, however that ends. */
-dt_result_t dt_rendezvous_open(const struct dt_rendezvous *meeting,
-                               uint16_t *port, struct dt_error *err);
+dt_result_t dt_rendezvous_open(const struct dt_rendezvous *self, uint16_t *port,
+                               struct dt_error *err);
 
 /* Does this command line of srun have an --mpi? It has a NUL after each
  * argument; its last `program` arguments are the user's program and that

@@ -148,11 +148,11 @@ static dt_result_t print(spank_t spank, const struct spank_dt *dt,
         return rc;
     fprintf(out,
             "version %d\njob %u\nstep %u\nnode %u\nnodes %u\nname %s\n"
-            "ranks %u\ndirectory %s\nheartbeat %lu\nlimit %d\nauth %s\n",
+            "ranks %u\ndirectory %s\nheartbeat %u\nlimit %d\nauth %s\n",
             DT_STEP_VERSION, (unsigned)step->job, (unsigned)step->step,
             (unsigned)step->node, (unsigned)step->nodes,
             name ? name : "localhost", (unsigned)step->ranks,
-            dt->daemon.directory, seconds, DT_STEP_LIMIT,
+            dt->daemon.directory, (unsigned)seconds, DT_STEP_LIMIT,
             dt->auth ? dt->auth : "munge");
     if (dt->munge)
         fprintf(out, "munge %s\n", dt->munge);

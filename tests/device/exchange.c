@@ -37,17 +37,17 @@ static void hand_over(struct device *d, int fds[RANKS])
 {
     struct dt_error err;
     struct area *area = d->area;
-    int hatch;
-    need(dt_gpu_hatch_open(&hatch, &area->hatch[d->rank], &err), &err);
+    int listener;
+    need(dt_fdpass_open(&listener, &area->listener[d->rank], &err), &err);
     meet(d);
     for (size_t r = 0; r < d->size; r++)
         if (r != d->rank)
-            need(dt_gpu_hatch_put(&area->hatch[r], (uint32_t)d->rank,
-                                  area->handle[d->rank].fd, &err),
+            need(dt_fdpass_send(&area->listener[r], (uint32_t)d->rank,
+                                area->handle[d->rank].fd, &err),
                  &err);
     meet(d);
-    dt_gpu_hatch_take(hatch, fds, d->size);
-    close(hatch);
+    dt_fdpass_receive(listener, fds, d->size);
+    close(listener);
     close(area->handle[d->rank].fd);
 }
 

@@ -8,7 +8,8 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 . "$top/tests/lib/tap.sh"
 
 # What each layer may include besides itself and dt.h:
-#   base <- topo <- {boot, exec, tl} <- coll <- dt.c
+#   base <- topo <- {boot, exec, tl, tune} <- coll <- gpu <- dt.c
+#   base <- gpu-api, the loader's <- cuda, the module but for its collectives
 #   base <- ckpt-format <- ckpt, a client of dt.h
 declare -A below=(
     [base]=''
@@ -17,14 +18,18 @@ declare -A below=(
     [sources]='model base'
     [boot]='topo base'
     [exec]='topo base'
-    [cuda]='kernels base'
+    [gpu-api]='base'
+    [cuda]='gpu-api kernels exec base'
     [kernels]='base'
     [tl]='topo base'
+    [tune]='base'
     [sim]='boot tl base'
-    [coll]='boot exec tl topo base'
+    [coll]='boot exec tl tune topo base'
+    [gpu]='gpu-api coll boot exec tl tune topo base'
+    [gpu-coll]='gpu gpu-api coll boot exec tl tune topo base'
     [ckpt-format]='base'
-    [ckpt]='ckpt-format exec base'
-    [facade]='ckpt coll boot exec tl topo base'
+    [ckpt]='ckpt-format gpu-api exec base'
+    [facade]='ckpt gpu coll boot exec tl topo base'
     [spank]="model base"
     [mesh]='base'
     [pmix]='mesh base'
@@ -63,8 +68,9 @@ layer_of() # PATH; the layer's name
     case $1 in
     lib/topo/model/*) echo model ;;
     lib/ckpt/format/*) echo ckpt-format ;;
-    lib/gpu/coll/*) echo coll ;;
-    lib/gpu/*) echo exec ;;
+    lib/gpu/coll/*) echo gpu-coll ;;
+    lib/gpu/cuda/*) echo cuda ;;
+    lib/gpu/gpu.*) echo gpu-api ;;
     lib/*/*) echo "${1#lib/}" | cut -d/ -f1 ;;
     pmix/*/*) echo "${1#pmix/}" | cut -d/ -f1 ;;
     tools/ckpt/*) echo files ;;
@@ -119,6 +125,8 @@ wrong_links() # MAKEFILE...
             esac
             for word in $rest; do
                 case $word in
+                # of what the module is made
+                lib/libdt-gpu-coll.la | lib/libdt-tune.la) [ "$layer" = cuda ] ;;
                 lib/libdt-*.la)
                     word=${word#lib/libdt-} word=${word%.la}
                     [[ " ${below[$layer]-} " == *" $word "* ]] ;;

@@ -33,7 +33,7 @@ static void say(struct diff *diff, const char *fmt, ...)
     va_end(args);
 }
 
-/* ---- which device is which ---- */
+/* ---- matching devices ---- */
 
 static char *label(char text[LABEL], const dt_topo_t *topo, uint32_t device)
 {
@@ -63,7 +63,7 @@ static bool same_nic(const dt_topo_nic_t *a, const dt_topo_nic_t *b)
                                   : !strcmp(a->name, b->name);
 }
 
-/* The k-th of those that look the same is the k-th there. */
+/* Of devices that look the same the k-th matches the k-th. */
 static void match_devices(struct diff *diff)
 {
     const dt_topo_t *a = diff->a, *b = diff->b;
@@ -244,7 +244,7 @@ static void diff_links(struct diff *diff, uint32_t i)
     }
 }
 
-/* A device that moved has many other paths: the first of them will do. */
+/* A device that moved differs in many paths: the first is enough. */
 static void diff_paths(struct diff *diff, uint32_t i)
 {
     char what[LABEL], other[LABEL];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* main.c - dt-topo: what a node is made of, and who gets which part. */
+/* main.c - dt-topo: the topology of a node and the placement of its tasks. */
 #include <fcntl.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ enum { SAME = 0, DIFFERENT = 1, FAILED = 1, TROUBLE = 2, USAGE = 64 };
 
 static int complain(const struct dt_error *err, int status)
 {
-    note(stderr, "%s", err->text[0] ? err->text : "it failed without a word");
+    note(stderr, "%s", err->text[0] ? err->text : "it failed without a message");
     return status;
 }
 
@@ -175,8 +175,8 @@ static int run(struct options *options, struct dt_error *err)
     return show(options, err);
 }
 
-/* Files of ours must not get the numbers of those that are closed; reading and
- * writing there still fail. */
+/* Closed standard streams must not become the descriptors of our files; reading
+ * and writing them still fail. */
 static void fill_standard_files(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

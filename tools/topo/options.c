@@ -107,7 +107,7 @@ static dt_result_t set_timeout(struct options *options, const char *text,
     return DT_SUCCESS;
 }
 
-/* Where an option with a plain text goes; NULL: it is of another kind. */
+/* The field of an option whose value is text; NULL: it is of another kind. */
 static const char **text_of(struct options *options, int c)
 {
     switch (c) {
@@ -179,7 +179,7 @@ static dt_result_t take(struct options *options, int c, const char *value,
     return DT_SUCCESS;
 }
 
-/* Do the options go together? */
+/* Can the options be combined? */
 static dt_result_t check(const struct options *options, struct dt_error *err)
 {
     const struct request_text *request = &options->request;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* request.c - the placement that --tasks and its friends ask for. */
+/* request.c - the placement that --tasks and the options beside it ask for. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static dt_result_t parse_cpus(dt_place_request_t *request, const char *text,
     return DT_SUCCESS;
 }
 
-/* What one word of a list "1,2,0x3" stands for. */
+/* The value of one item of a list "1,2,0x3". */
 typedef dt_result_t parse_word(const dt_place_request_t *request,
                                const char *word, uint64_t *value,
                                struct dt_error *err);

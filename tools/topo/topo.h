@@ -20,11 +20,11 @@
 dt_result_t fail(struct dt_error *err, dt_result_t code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* "dt-topo: ..." as a line of its own, for the user's eyes. */
+/* Print "dt-topo: ..." as a line of its own. */
 void note(FILE *notes, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* ---- request.c: what --tasks and its friends ask for ---- */
+/* ---- request.c: what --tasks and the options beside it ask for ---- */
 
 struct request_text {
     const char *tasks, *policy, *gpus, *cpus, *nics; /* NULL: not given */
@@ -35,16 +35,17 @@ struct plan {
     dt_place_task_t *task; /* [request.ntasks] */
 };
 
-/* Place. plan is to be freed by plan_clear(). INVALID_ARG. */
+/* Compute the placement. plan is to be freed by plan_clear(). INVALID_ARG. */
 dt_result_t plan_make(struct plan *plan, const dt_topo_t *topo,
                       const struct request_text *text, struct dt_error *err);
 void plan_clear(struct plan *plan);
 
 /* ---- diff.c ---- */
 
-/* A line for all that `got` lacks, has too much or has otherwise, each after
- * prefix. Bus ids, places, links, paths, states and speeds count; names, UUIDs,
- * device files and memory sizes do not. out may be NULL. Returns how many. */
+/* Print a line for all that `got` lacks, has in addition or has otherwise, each
+ * after prefix. Bus ids, localities, links, paths, states and speeds count;
+ * names, UUIDs, device files and memory sizes do not. out may be NULL. Returns
+ * how many. */
 size_t print_diff(FILE *out, const char *prefix, const dt_topo_t *expected,
                   const dt_topo_t *got);
 

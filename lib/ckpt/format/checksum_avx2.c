@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* checksum_avx2.c - XXH3-64 in vectors of 32 bytes, which is what makes it as
- * fast as memory. */
+/* checksum_avx2.c - XXH3-64 in vectors of 32 bytes, as fast as memory. All of
+ * the file is compiled for AVX2, since the hash is inlined from its header. */
 #include "ckpt/format/checksum.h"
 
 #if defined(__x86_64__)

@@ -88,7 +88,7 @@ dt_result_t dt_manifest_text(int dirfd, char **text, size_t *len,
     return DT_SUCCESS;
 }
 
-/* Where the slices of file f are, as its header says. */
+/* Set the offsets of the slices in file f from its header. */
 static dt_result_t place(struct dt_manifest *manifest, int f,
                          const struct dt_safetensors *st, struct dt_error *err)
 {

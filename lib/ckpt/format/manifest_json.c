@@ -15,8 +15,8 @@
 
 #define FORMAT "slurm-dt checkpoint"
 
-/* How a manifest of version 2 begins. The rest of it, behind a brace, is what
- * the checksum is of. */
+/* The beginning of a manifest of version 2. The checksum is that of a brace and
+ * the rest of the text. */
 #define SEAL     "{\"checksum\":\""
 #define SEAL_END "\","
 #define SEAL_LEN                                                               \
@@ -351,7 +351,7 @@ dt_result_t dt_manifest_print(const struct dt_manifest *manifest, char **text,
     FILE *out = open_memstream(&out_text, &out_len);
     if (!out)
         return dt_no_memory(err);
-    /* the object's own brace becomes the last byte of the seal */
+    /* the brace of the object becomes the last byte of the seal */
     fprintf(out, SEAL "%016d" SEAL_END, 0);
     fseeko(out, SEAL_LEN - 1, SEEK_SET);
     print_object(out, manifest);

@@ -66,7 +66,7 @@ static bool find_block(const struct dt_redundancy_set *set, int stripe,
     }
     at += (size_t)data * set->parity.length;
     if (!dt_span_next(&set->span[member], &at, at + *len, &run))
-        return true; /* zeros, behind the last file of the node */
+        return true; /* zeros after the last file of the node */
     block->file = run.file;
     block->offset = run.offset;
     block->holder = set->holder[run.file];

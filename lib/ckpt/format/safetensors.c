@@ -13,7 +13,7 @@
 #include "ckpt/format/failure.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "safetensors is little-endian, tensors are written as they lie");
+               "safetensors is little-endian, tensors are written as they are");
 
 #define LENGTH_BYTES 8 /* of the header's length */
 
@@ -38,8 +38,7 @@ static json_t *entry_json(const struct dt_tensor *tensor, size_t begin)
                      (json_int_t)(begin + tensor->bytes));
 }
 
-/* The header as text, or NULL when out of memory. order lists the tensors as
- * their data will follow. */
+/* The header as text. NULL: out of memory. order is that of the data. */
 static char *header_text(size_t count, const struct dt_tensor *const *tensor,
                          const size_t *order)
 {
@@ -57,8 +56,7 @@ static char *header_text(size_t count, const struct dt_tensor *const *tensor,
     return text;
 }
 
-/* Larger element types first, else in the order given. NULL when out of
- * memory. */
+/* Larger element types first, else in the order given. NULL: out of memory. */
 static size_t *data_order(size_t count, const struct dt_tensor *const *tensor)
 {
     size_t *order = calloc(count + 1, sizeof(*order)), n = 0;
@@ -121,7 +119,8 @@ static dt_result_t unknown_type(const char *name, const char *type,
                         name, type);
 }
 
-/* One header entry; space is the size of the data, all within base. */
+/* Parse one entry of the header. The data begins at base and has space bytes.
+ */
 static dt_result_t parse_entry(struct dt_safetensors_entry *entry,
                                const char *name, json_t *value, size_t base,
                                size_t space, struct dt_error *err)
@@ -168,7 +167,7 @@ static int by_offset(const void *a, const void *b)
            (x->tensor.bytes < y->tensor.bytes);
 }
 
-/* The format demands data without holes or overlap. */
+/* The format requires data without gaps or overlap. */
 static bool covers(struct dt_safetensors *st, size_t base, size_t size)
 {
     if (st->count > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* slice.c - boxes in a row-major array, and the runs of elements they have in
- * common. */
+/* slice.c - boxes in a row-major array, and the runs of elements that two of
+ * them have in common. */
 #include "ckpt/format/slice.h"
 
 #include <inttypes.h>
@@ -44,7 +44,7 @@ bool dt_slice_common(const struct dt_slice *a, const struct dt_slice *b,
     return true;
 }
 
-/* The index of the element at in box's own order. */
+/* The index of an element in the row-major order of the box. */
 static size_t index_in(const struct dt_slice *box, const int64_t *at)
 {
     size_t index = 0;
@@ -61,7 +61,7 @@ bool dt_slice_runs(const struct dt_slice *a, const struct dt_slice *b,
     int64_t at[DT_TENSOR_DIMS_MAX];
     if (!dt_slice_common(a, b, first, extent))
         return true;
-    /* a run goes on into the next row as long as both boxes are full there */
+    /* a run continues into the next row if both boxes have whole rows */
     int outer = a->ndim;
     size_t n = 1;
     while (outer > 0) {
@@ -85,12 +85,12 @@ bool dt_slice_runs(const struct dt_slice *a, const struct dt_slice *b,
     }
 }
 
-/* ---- do some overlap? ----
+/* ---- overlap ----
  *
- * Boxes between which a plane can be put do not overlap. So a set is cut by
- * all planes across one dimension that touch no box, each part by those across
- * another, and so on: n log n for the grids that programs make. What no plane
- * cuts is compared pair by pair. */
+ * Boxes that a plane separates do not overlap. So a set is cut by all planes
+ * across one dimension that pass through no box, each part by those across
+ * another dimension, and so on: n log n for the grids that programs make. A
+ * part that no plane cuts is compared pair by pair. */
 
 struct range {
     size_t begin, end;
@@ -116,7 +116,7 @@ static int64_t end_of(const struct dt_slice *box, int dim)
     return box->at[dim] + box->extent[dim];
 }
 
-/* Cut index[range] across dim into part[]; how many parts there are. */
+/* Cut index[range] across dim into part[]. Returns the number of parts. */
 static size_t cut(const struct dt_slice *box, size_t *index, struct range range,
                   int dim, struct range *part)
 {

@@ -58,7 +58,7 @@ bool dt_span_next(const struct dt_span *span, size_t *at, size_t end,
     for (size_t i = 0; i < span->count && *at < end; i++) {
         const struct dt_span_part *part = &span->part[i];
         if (*at - part->start >= part->size)
-            continue; /* behind it */
+            continue; /* *at is after it */
         size_t stop = part->start + part->size;
         stop = stop < end ? stop : end;
         run->file = part->file;

@@ -29,7 +29,7 @@ dt_result_t dt_span_init(struct dt_span *span,
 void dt_span_clear(struct dt_span *span);
 
 /* The first run of the bytes *at .. end-1 of the span that lies in one file;
- * *at advances past it. False if there are none: behind the last file all bytes
+ * *at advances past it. False if there are none: after the last file all bytes
  * are zero. */
 bool dt_span_next(const struct dt_span *span, size_t *at, size_t end,
                   struct dt_span_run *run);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* tensor.c - a named array: what a checkpoint is made of. */
+/* tensor.c - the name, element type and shape of a tensor. */
 #include "ckpt/format/tensor.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* safetensors' names, which are our own */
+/* the names that safetensors uses */
 static const char *const dtype_names[] = {
     [DT_DTYPE_I8] = "I8",          [DT_DTYPE_U8] = "U8",
     [DT_DTYPE_I32] = "I32",        [DT_DTYPE_I64] = "I64",

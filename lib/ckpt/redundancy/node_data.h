@@ -24,7 +24,7 @@ struct dt_node_data {
 dt_result_t dt_node_data_open(struct dt_node_data *data, int dirfd,
                               int memoryfd, struct dt_error *err);
 
-/* Read the bytes from .. from + len - 1, with zeros behind the last file.
+/* Read the bytes from .. from + len - 1, with zeros after the last file.
  * Errors: those of dt_reader_read. */
 dt_result_t dt_node_data_read(struct dt_node_data *data, unsigned char *to,
                               size_t from, size_t len, struct dt_error *err);

@@ -27,8 +27,8 @@
 
 /* ---- the name ---- */
 
-/* Of dir, as long as it is the same directory: a new one of that name has
- * another number, or was born at another time. */
+/* Identify the directory dir: another one of that name has another inode number
+ * or time of birth. */
 static bool identify(const char *dir, uint64_t *identity)
 {
     struct {
@@ -62,7 +62,7 @@ char *dt_memory_path(const char *run_id, const char *dir)
     for (char *c = name; *c; c++)
         if (!((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
               (*c >= 'A' && *c <= 'Z') || strchr("-_", *c)))
-            *c = '_'; /* no way out of there */
+            *c = '_'; /* so that the name cannot lead out of the directory */
     if (asprintf(&path, SHM "/slurm-dt-%u/%s/%016" PRIx64, (unsigned)geteuid(),
                  name, identity) < 0)
         return NULL;
@@ -102,8 +102,8 @@ dt_result_t dt_memory_private_dir(int dirfd, const char *name, int *fd,
                         name);
 }
 
-/* Walk down to path; make: what is not there. NOT_FOUND: somebody who was
- * through removed a part of it on the way. */
+/* Walk down to path; make: create what is missing. NOT_FOUND: another process
+ * that had ended removed a part of it meanwhile. */
 static dt_result_t walk_once(const char *path, bool make, int *result,
                              struct dt_error *err)
 {
@@ -145,7 +145,7 @@ static dt_result_t walk(const char *path, bool make, int *fd,
     dt_result_t rc = DT_ERR_NOT_FOUND;
     for (int i = 0; rc == DT_ERR_NOT_FOUND && i < TRIES; i++)
         rc = walk_once(path, make, fd, &why);
-    if (rc != DT_SUCCESS) /* what went wrong before is nobody's business */
+    if (rc != DT_SUCCESS) /* the errors of earlier attempts do not matter */
         *err = why;
     return rc;
 }
@@ -195,7 +195,7 @@ static int remove_one(const char *path, const struct stat *st, int type,
                       struct FTW *ftw)
 {
     (void)st, (void)type, (void)ftw;
-    remove(path); /* what stays, stays */
+    remove(path); /* a file that cannot be removed stays */
     return 0;
 }
 
@@ -211,7 +211,7 @@ void dt_memory_remove(const char *path)
     free(above);
 }
 
-/* Is the directory, which is none of ours, left over? */
+/* Is the directory, which belongs to another run, a leftover? */
 static bool is_leftover(const char *path)
 {
     char *name = NULL;

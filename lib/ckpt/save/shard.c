@@ -14,7 +14,7 @@ void dt_shard_clear(struct dt_shard *shard)
     *shard = (struct dt_shard){0};
 }
 
-/* Where everything goes, when the slices are known. */
+/* Lay out the file of the slices. */
 static dt_result_t lay_out(struct dt_shard *shard, struct dt_error *err)
 {
     dt_result_t rc = DT_ERR_NO_MEMORY;
@@ -52,7 +52,7 @@ static dt_result_t give_sums(struct dt_shard *shard, struct dt_error *err)
     return DT_SUCCESS;
 }
 
-/* This rank's part as a tensor. */
+/* This rank's slice as a tensor. */
 static struct dt_tensor piece_of(const struct dt_ckpt_tensor *t)
 {
     struct dt_tensor piece = t->type;

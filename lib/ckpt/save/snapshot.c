@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* snapshot.c - where this rank's part of a checkpoint is copied to. */
+/* snapshot.c - the memory to which this rank's tensors are copied. */
 #include "ckpt/save/snapshot.h"
 
 #include <errno.h>
@@ -88,7 +88,7 @@ static int open_file(struct dt_snapshot *s, const struct slot *slot)
 }
 
 /* A process that was killed may have left both files in checkpoints, one of
- * them unfinished: they are left there, and new ones take the names. */
+ * them unfinished. They stay there, and new files get their names. */
 static int open_slot(struct dt_snapshot *s, struct slot *slot)
 {
     struct stat st;
@@ -124,7 +124,7 @@ static dt_result_t grow_slot(struct slot *slot, size_t size,
     slot->size = 0;
     int why = posix_fallocate(slot->fd, 0, (off_t)size);
     if (why) {
-        if (ftruncate(slot->fd, 0)) /* what it had got */
+        if (ftruncate(slot->fd, 0)) /* free what it got */
             why = errno;
         errno = why;
         return dt_failed(err, slot->name);
@@ -138,9 +138,9 @@ static dt_result_t grow_slot(struct slot *slot, size_t size,
     return DT_SUCCESS;
 }
 
-/* Make the file size bytes long, all of them there. The pages that it loses
- * stay the GPU's as long as they are pinned: it would go on to write there when
- * the file has others. */
+/* Give the file size bytes, all allocated. Pages that it loses must be unpinned
+ * first, or copies from the GPU would still write to them when the file has
+ * others in their place. */
 static dt_result_t fit_slot(struct slot *slot, size_t size,
                             struct dt_error *err)
 {
@@ -156,14 +156,14 @@ static dt_result_t fit_slot(struct slot *slot, size_t size,
         if (errno)
             return dt_failed(err, slot->name);
     }
-    if (ftruncate(slot->fd, (off_t)size)) /* it may have been longer before */
+    if (ftruncate(slot->fd, (off_t)size)) /* it may have been longer */
         return dt_failed(err, slot->name);
     slot->size = size;
     return DT_SUCCESS;
 }
 
-/* The files of this name are in use, after a crash: they go with the
- * directories that they are linked into. Begin a new one. */
+/* Both files are in use after a crash, and are removed with the directories
+ * that have them. Begin a new file. */
 static int renew_slot(struct dt_snapshot *s, struct slot *slot)
 {
     close_slot(slot);

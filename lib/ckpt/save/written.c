@@ -57,7 +57,7 @@ dt_result_t dt_written_add(struct dt_written *written,
     return DT_SUCCESS;
 }
 
-/* Slices are in the order in which they were named, both there and here. */
+/* Slices are in the order in which they were named, in both. */
 static void match(const struct dt_written *before, const struct dt_shard *shard,
                   int *same)
 {

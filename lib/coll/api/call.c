@@ -12,7 +12,7 @@
 #include "coll/api/check.h"
 #include "coll/api/group.h"
 #include "exec/exec.h"
-#include "gpu/coll/coll.h"
+#include "coll/engine/device.h"
 
 /* What each kind of call has. */
 enum { OP = 1, ROOT = 2, PEER = 4, NO_TYPE = 8 };
@@ -78,11 +78,11 @@ static dt_result_t check_comm(const struct dt_call *call, struct dt_error *err)
                             "dt_comm_split gave",
                             dt_call_name(call->kind));
     const struct dt_world *world = call->comm->world;
-    if (call->stream && !world->gpu)
+    if (call->stream && !world->device)
         return dt_error_set(err, DT_ERR_UNSUPPORTED,
-                            "%s: a stream, but no GPU (%s): pass "
+                            "%s: a stream, but %s: pass "
                             "DT_STREAM_NONE",
-                            dt_call_name(call->kind), world->gpu_missing.text);
+                            dt_call_name(call->kind), world->no_device.text);
     return DT_SUCCESS;
 }
 
@@ -335,7 +335,7 @@ static bool is_plain(struct dt_call *call)
     struct dt_shape *shape = &call->shape;
     uintptr_t send = (uintptr_t)call->sendbuf, recv = (uintptr_t)call->recvbuf;
     if (call->kind != DT_CALL_ALLREDUCE || !call->comm || call->stream ||
-        call->comm->world->gpu || !send || !recv || !shape->count ||
+        call->comm->world->device || !send || !recv || !shape->count ||
         shape->count > PTRDIFF_MAX / 8 ||
         !dt_exec_supports(shape->dtype, shape->op))
         return false;
@@ -375,14 +375,19 @@ dt_result_t dt_call_check(struct dt_call *call, bool *empty,
 
 /* ---- running it ---- */
 
+static const struct dt_device_ops *device_of(const struct dt_call *call)
+{
+    return call->comm->world->device->ops;
+}
+
 /* Whether the call is valid, and whether all ranks make the same. */
 static dt_result_t check(struct dt_call *call, bool *empty,
                          struct dt_error *err)
 {
     err->text[0] = '\0'; /* cheaper than to clear all of it */
     dt_result_t rc = dt_call_check(call, empty, err);
-    if (rc == DT_SUCCESS && call->comm->world->gpu && !*empty)
-        rc = dt_gpu_place(call, err);
+    if (rc == DT_SUCCESS && call->comm->world->device && !*empty)
+        rc = device_of(call)->place(call, err);
     if (rc == DT_SUCCESS && call->comm->world->check)
         rc = dt_check(call, err);
     if (rc == DT_SUCCESS && *empty)
@@ -393,8 +398,8 @@ static dt_result_t check(struct dt_call *call, bool *empty,
 static dt_result_t begin(const struct dt_call *call, dt_request_t *request,
                          struct dt_error *err)
 {
-    if (call->on_gpu)
-        return dt_gpu_begin(call, request, err);
+    if (call->on_device)
+        return device_of(call)->begin(call, request, err);
     return dt_comm_start(call->comm, &call->shape, call->sendbuf, call->recvbuf,
                          request, err);
 }
@@ -413,17 +418,17 @@ dt_result_t dt_call_start(struct dt_call *call, dt_request_t *request)
     dt_request_t started = NULL;
     if (rc == DT_SUCCESS && !empty)
         rc = begin(call, &started, &err);
-    if (rc == DT_SUCCESS && started && call->on_gpu)
-        rc = dt_gpu_follow(started, &err);
+    if (rc == DT_SUCCESS && started && call->on_device)
+        rc = device_of(call)->follow(started, &err);
     if (rc != DT_SUCCESS) {
         if (started)
-            dt_gpu_forget(started);
+            device_of(call)->forget(started);
         return dt_api_return(rc, &err);
     }
     if (request)
         *request = started;
     else if (started)
-        dt_gpu_forget(started);
+        device_of(call)->forget(started);
     return DT_SUCCESS;
 }
 
@@ -441,11 +446,11 @@ static dt_result_t begin_in_group(const struct dt_call *call,
 static dt_result_t run(const struct dt_call *call, struct dt_error *err)
 {
     struct dt_request *request;
-    if (!call->on_gpu)
+    if (!call->on_device)
         return dt_comm_run(call->comm, &call->shape, call->sendbuf,
                            call->recvbuf, err);
-    dt_result_t rc = dt_gpu_begin(call, &request, err);
-    return rc == DT_SUCCESS ? dt_gpu_end(request, err) : rc;
+    dt_result_t rc = device_of(call)->begin(call, &request, err);
+    return rc == DT_SUCCESS ? device_of(call)->end(request, err) : rc;
 }
 
 dt_result_t dt_call_run(struct dt_call *call)

@@ -38,11 +38,11 @@ struct dt_call {
     const void *sendbuf;
     void *recvbuf;
     struct dt_shape shape; /* root and in_place follow from the check */
-    /* What the check finds, where the world has a GPU: bytes from the start of
-     * each buffer to its end; and what dt_gpu_place finds. */
+    /* What the check finds, where the world has a device: bytes from the start
+     * of each buffer to its end; and what its place finds. */
     size_t send_len, recv_len;
-    bool on_gpu;
-    int device;
+    bool on_device;
+    int device;     /* its number, as this process counts them */
     bool capturing; /* the stream, into a graph */
 };
 

@@ -15,7 +15,7 @@
 struct record {
     uint32_t version;
     uint16_t kind;
-    uint16_t on_gpu;
+    uint16_t on_device;
     int32_t dtype, op;
     int64_t root;
     uint64_t count;    /* per block; uneven forms: in all */
@@ -77,7 +77,7 @@ static void fill(struct record *record, const struct dt_call *call)
     memset(record, 0, sizeof(*record));
     record->version = CHECK_VERSION;
     record->kind = (uint16_t)call->kind;
-    record->on_gpu = call->on_gpu;
+    record->on_device = call->on_device;
     if (dt_call_has_type(call->kind)) {
         record->dtype = shape->dtype;
         fill_counts(record, call);
@@ -97,7 +97,7 @@ static bool equal(const struct record *a, const struct record *b)
 {
     if (a->kind == DT_CALL_ALLTOALLV && b->kind == DT_CALL_ALLTOALLV)
         return a->version == b->version && a->dtype == b->dtype &&
-               a->on_gpu == b->on_gpu;
+               a->on_device == b->on_device;
     return !memcmp(a, b, sizeof(*a));
 }
 
@@ -135,9 +135,9 @@ static void describe(const struct record *record, char *text, size_t room)
 static const char *memory(const struct record *record,
                           const struct record *other)
 {
-    if (record->on_gpu == other->on_gpu)
+    if (record->on_device == other->on_device)
         return "";
-    return record->on_gpu ? ", on a GPU," : ", on the host,";
+    return record->on_device ? ", in device memory," : ", in host memory,";
 }
 
 static dt_result_t compare(const struct record *all, size_t n,

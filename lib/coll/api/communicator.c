@@ -6,7 +6,7 @@
 #include "coll/api/call.h"
 #include "coll/api/check.h"
 #include "coll/api/group.h"
-#include "gpu/coll/coll.h"
+#include "coll/engine/device.h"
 
 /* What splitting and destroying have in common with collectives. */
 static dt_result_t check(enum dt_call_kind kind, dt_comm_t comm,
@@ -69,10 +69,11 @@ dt_result_t dt_comm_destroy(dt_comm_t comm)
         }
     }
     if (rc == DT_SUCCESS)
-        rc = dt_gpu_leave(comm, &err);
+        rc = dt_device_leave(comm->world, comm, &err);
     if (rc == DT_SUCCESS)
         rc = dt_comm_leave(comm, &err);
-    dt_gpu_close(comm);
+    if (comm->world->device)
+        comm->world->device->ops->close_comm(comm);
     dt_comm_close(comm);
     return dt_api_return(rc, &err);
 }

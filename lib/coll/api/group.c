@@ -6,10 +6,10 @@
 
 #include "base/api.h"
 #include "coll/engine/engine.h"
-#include "gpu/coll/coll.h"
+#include "coll/engine/device.h"
 
 /* The calls between dt_group_start and dt_group_end carry no handle by which
- * the group could be found, as with NCCL, so it belongs to the thread. */
+ * the group could be found, so it belongs to the thread. */
 static _Thread_local struct {
     unsigned depth;
     struct dt_request *first, *last;
@@ -62,8 +62,9 @@ dt_result_t dt_group_end(void)
     while (request) {
         struct dt_request *next = request->grouped;
         err.text[0] = '\0';
-        dt_result_t ended = request->is_gpu
-                                ? dt_gpu_end(request, &err)
+        struct dt_world *world = request->comm->world;
+        dt_result_t ended = request->on_device
+                                ? world->device->ops->end(request, &err)
                                 : dt_comm_wait(request->comm, request, &err);
         if (rc == DT_SUCCESS && ended != DT_SUCCESS) {
             rc = ended;

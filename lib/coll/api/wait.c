@@ -3,7 +3,7 @@
 /* wait.c - dt_wait and dt_test: completing a request. */
 #include "base/api.h"
 #include "coll/engine/engine.h"
-#include "gpu/coll/coll.h"
+#include "coll/engine/device.h"
 
 typedef dt_result_t complete_fn(struct dt_request *, struct dt_error *);
 
@@ -21,14 +21,16 @@ static dt_result_t complete(complete_fn *fn, dt_request_t *request)
 
 static dt_result_t wait(struct dt_request *request, struct dt_error *err)
 {
-    return request->is_gpu ? dt_gpu_wait(request, err)
-                           : dt_comm_wait(request->comm, request, err);
+    struct dt_world *world = request->comm->world;
+    return request->on_device ? world->device->ops->wait(request, err)
+                              : dt_comm_wait(request->comm, request, err);
 }
 
 static dt_result_t test(struct dt_request *request, struct dt_error *err)
 {
-    return request->is_gpu ? dt_gpu_test(request, err)
-                           : dt_comm_test(request->comm, request, err);
+    struct dt_world *world = request->comm->world;
+    return request->on_device ? world->device->ops->test(request, err)
+                              : dt_comm_test(request->comm, request, err);
 }
 
 dt_result_t dt_wait(dt_request_t *request)

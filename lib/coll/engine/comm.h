@@ -7,8 +7,6 @@
 #include "coll/engine/request.h"
 #include "coll/engine/world.h"
 
-struct dt_gpu_comm;
-
 struct dt_comm {
     struct dt_world *world;
     size_t rank, size;
@@ -24,10 +22,10 @@ struct dt_comm {
     struct dt_request
         *idle; /* complete, kept for the next collective of the same shape */
     size_t nidle;
-    unsigned polls;          /* tests so far */
-    uint64_t steps;          /* operations done so far */
-    int32_t token[2];        /* a barrier sums the first into the second */
-    struct dt_gpu_comm *gpu; /* NULL: no call on GPU memory so far */
+    unsigned polls;   /* tests so far */
+    uint64_t steps;   /* operations done so far */
+    int32_t token[2]; /* a barrier sums the first into the second */
+    void *device;     /* the part of device.h; NULL: no such call so far */
     /* the notice bit of the last allreduce; any thread may read it */
     _Atomic bool leave;
 };

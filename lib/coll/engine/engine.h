@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* engine.h - what the engine offers to the calls of dt.h and to collectives on
- * GPUs: the world, communicators on it, and requests that run schedules.
+ * devices: the world, communicators on it, and requests that run schedules.
  *
  * One thread at a time moves anything: it holds the lock of the world. Each
  * function says whether it takes the lock or expects it to be held. A failure

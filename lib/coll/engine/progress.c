@@ -14,7 +14,7 @@
 
 #include "base/env.h"
 #include "coll/engine/backoff.h"
-#include "gpu/coll/coll.h"
+#include "coll/engine/device.h"
 
 /* Nanoseconds: long enough to leave the core to the program, short compared
  * with a collective that is worth overlapping. */
@@ -31,14 +31,14 @@ static bool outstanding(const struct dt_world *world)
     return false;
 }
 
-/* Until something is started; where GPUs may do things of which the host does
- * not know, look now and then whether all ranks are there. */
+/* Until something is started; where the device may run what the host does
+ * not know of, check from time to time that all ranks are there. */
 static void sleep_on(struct dt_progress *progress)
 {
     struct dt_world *world = progress->world;
     struct timespec end;
     progress->asleep = true;
-    if (!dt_gpu_hidden(world)) {
+    if (!dt_device_hidden(world)) {
         pthread_cond_wait(&progress->wake, &world->lock);
         progress->asleep = false;
         return;
@@ -52,18 +52,18 @@ static void sleep_on(struct dt_progress *progress)
     dt_world_progress(world);
     dt_world_listen(world, 0);
     dt_world_check(world);
-    dt_gpu_step(world);
+    dt_device_step(world);
 }
 
 /* Move all; true if anything moved that counts here. *others: anything did. */
-static bool move(struct dt_world *world, bool gpu, bool *others)
+static bool move(struct dt_world *world, bool device, bool *others)
 {
-    uint64_t before = world->gpu_moves;
+    uint64_t before = device ? world->device->moves : 0;
     *others = dt_world_progress(world);
-    if (!gpu)
+    if (!device)
         return *others;
-    dt_gpu_step(world);
-    return world->gpu_moves != before;
+    dt_device_step(world);
+    return world->device->moves != before;
 }
 
 static void *run(void *arg)
@@ -71,16 +71,16 @@ static void *run(void *arg)
     struct dt_progress *progress = arg;
     struct dt_world *world = progress->world;
     struct timespec pause = {.tv_nsec = WAIT_FIRST};
-    struct dt_backoff backoff; /* what is of GPUs is waited for */
+    struct dt_backoff backoff; /* while the device has work */
     dt_backoff_init(&backoff, 0, NULL);
     dt_world_lock(world);
     while (!progress->ending) {
-        bool gpu = dt_gpu_busy(world), others;
-        if (!gpu && !(progress->all && outstanding(world))) {
+        bool device = dt_device_busy(world), others;
+        if (!device && !(progress->all && outstanding(world))) {
             sleep_on(progress);
-        } else if (!move(world, gpu, &others)) {
-            if (gpu) {
-                dt_gpu_idle(&backoff, world, others);
+        } else if (!move(world, device, &others)) {
+            if (device) {
+                world->device->ops->idle(&backoff, world, others);
                 continue;
             }
             dt_world_unlock(world);

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* progress.h - the progress thread: makes progress of requests while the
  * program computes, and sleeps while none is in progress. It serves all
- * requests with DT_PROGRESS=thread, and without it those on GPU memory. */
+ * requests with DT_PROGRESS=thread, and without it those of the device
+ * (device.h). */
 #ifndef DT_COLL_ENGINE_PROGRESS_H
 #define DT_COLL_ENGINE_PROGRESS_H
 
@@ -12,7 +13,7 @@ struct dt_progress {
     struct dt_world *world;
     pthread_t thread;
     pthread_cond_t wake; /* with the lock of the world */
-    bool all;            /* not only requests on GPU memory */
+    bool all;            /* not only requests of the device */
     bool asleep, ending;
 };
 
@@ -20,7 +21,7 @@ struct dt_progress {
  * Errors: INVALID_ARG, NO_MEMORY, SYSTEM. */
 dt_result_t dt_progress_start(struct dt_world *world, struct dt_error *err);
 
-/* Start it for requests on GPU memory, unless it runs. Takes the lock. Errors:
+/* Start it for requests of the device, unless it runs. Takes the lock. Errors:
  * NO_MEMORY, SYSTEM. */
 dt_result_t dt_progress_need(struct dt_world *world, struct dt_error *err);
 

@@ -22,10 +22,9 @@ struct dt_request {
     bool notice;    /* a rank that contributed has its notice */
     uint64_t round; /* the first of its rounds */
     uint64_t rounds;
-    uint64_t released; /* of its rounds, from the first on, this rank is through
-                        * with */
+    uint64_t released; /* how many of its rounds this rank has finished with */
     bool in_place;     /* a piece was posted in place */
-    bool is_gpu; /* of gpu.h: of all this, it has comm, shape and status */
+    bool on_device;    /* device.h: only comm, shape and status are used */
 
     /* either an allreduce inside the node: */
     bool is_local;

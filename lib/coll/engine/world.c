@@ -10,8 +10,7 @@
 
 #include "base/env.h"
 #include "coll/engine/tag.h"
-#include "gpu/coll/coll.h"
-#include "gpu/coll/comm.h"
+#include "coll/engine/device.h"
 
 #define SPINS 2000
 
@@ -30,11 +29,9 @@ static dt_result_t no_memory(struct dt_error *err)
 
 static dt_result_t open_transports(struct dt_world *world, struct dt_error *err)
 {
-    struct dt_tl_config config = {world->rank, world->size, 0};
-    long gpu_memory = 0;
-    dt_result_t rc = dt_env_long(DT_ENV_GPU_DIRECT, -1, 0, 1, &gpu_memory, err);
-    config.gpu_memory = (int)gpu_memory;
-    if (rc == DT_SUCCESS && world->size > 1)
+    struct dt_tl_config config = {.rank = world->rank, .size = world->size};
+    dt_result_t rc = DT_SUCCESS;
+    if (world->size > 1)
         rc = kinds[TL_SHM]->open(&config, &world->tl[TL_SHM], err);
     if (rc == DT_SUCCESS && world->size > 1 && world->boot->nnodes != 1)
         rc = kinds[TL_UCX]->open(&config, &world->tl[TL_UCX], err);
@@ -179,16 +176,6 @@ static dt_result_t read_settings(struct dt_world *world, struct dt_error *err)
     return rc;
 }
 
-/* A GPU that cannot be used is an error only when a call needs it. */
-static void find_gpu(struct dt_world *world)
-{
-    struct dt_error *why = &world->gpu_missing;
-    if (dt_gpu_load(&world->gpu, why) != DT_SUCCESS)
-        world->gpu = NULL;
-    else if (!world->gpu)
-        dt_error_set(why, DT_ERR_UNSUPPORTED, "this process sees none");
-}
-
 dt_result_t dt_world_open(struct dt_world **out, struct dt_error *err)
 {
     struct dt_world *world = calloc(1, sizeof(*world));
@@ -209,7 +196,6 @@ dt_result_t dt_world_open(struct dt_world **out, struct dt_error *err)
         dt_world_close(world);
         return rc;
     }
-    find_gpu(world);
     world->spins = spins(world);
     bool slow = world->tl[TL_UCX] && world->tl[TL_UCX]->slow;
     world->far_spins = slow ? 0 : world->spins;
@@ -227,9 +213,8 @@ void dt_world_close(struct dt_world *world)
             world->comm_ops->detach(world->comms[i]);
     for (size_t i = 0; i < DT_CARD_TLS; i++)
         kinds[i]->close(world->tl[i]);
-    while (world->gpu_comms)
-        dt_gpu_close(world->gpu_comms->comm);
-    dt_gpu_unload(world->gpu);
+    if (world->device)
+        world->device->ops->close(world->device);
     for (size_t i = 0; i < DT_COMMS; i++)
         if (world->comms[i])
             world->comm_ops->close(world->comms[i]);
@@ -281,25 +266,19 @@ void dt_world_let_in(struct dt_world *world)
     dt_world_lock(world);
 }
 
-static void leave(struct dt_world *world, bool entered,
-                  struct dt_gpu_scope *scope)
-{
-    if (entered)
-        world->gpu->ops->leave(world->gpu, scope);
-}
-
 bool dt_world_progress(struct dt_world *world)
 {
     bool moved = false;
-    struct dt_gpu_scope scope;
-    bool entered = dt_gpu_enter(world, &scope);
+    int scope;
+    bool entered = dt_device_enter(world, &scope);
     for (size_t i = 0; i < DT_CARD_TLS; i++)
         if (world->tl[i])
             moved |= world->tl[i]->ops->progress(world->tl[i]);
     for (size_t i = 0; i < world->ncomms; i++)
         if (world->comms[i])
             moved |= world->comm_ops->progress(world->comms[i]);
-    leave(world, entered, &scope);
+    if (entered)
+        world->device->ops->exit(world, scope);
     return moved;
 }
 
@@ -311,12 +290,13 @@ dt_result_t dt_world_fail(struct dt_world *world, dt_result_t why,
     if (err)
         world->failure_text = *err;
     world->failure = why;
-    struct dt_gpu_scope scope;
-    bool entered = dt_gpu_enter(world, &scope);
+    int scope;
+    bool entered = dt_device_enter(world, &scope);
     for (size_t i = 0; i < DT_CARD_TLS; i++)
         if (world->tl[i])
             world->tl[i]->ops->revoke(world->tl[i]);
-    leave(world, entered, &scope);
+    if (entered)
+        world->device->ops->exit(world, scope);
     return why;
 }
 
@@ -333,8 +313,8 @@ void dt_world_listen(struct dt_world *world, int patience)
 void dt_world_check(struct dt_world *world)
 {
     struct dt_error err = {""};
-    struct dt_gpu_scope scope;
-    bool entered = dt_gpu_enter(world, &scope);
+    int scope;
+    bool entered = dt_device_enter(world, &scope);
     for (size_t i = 0; i < DT_CARD_TLS; i++) {
         struct dt_tl *tl = world->tl[i];
         dt_result_t rc = tl ? tl->ops->check(tl, &err) : DT_SUCCESS;
@@ -343,5 +323,6 @@ void dt_world_check(struct dt_world *world)
         dt_world_listen(world, DT_BOOT_EVENT_WAIT);
         dt_world_fail(world, rc, &err);
     }
-    leave(world, entered, &scope);
+    if (entered)
+        world->device->ops->exit(world, scope);
 }

@@ -14,8 +14,7 @@
 #include "tl/tl.h"
 
 struct dt_comm;
-struct dt_gpu;
-struct dt_gpu_comm;
+struct dt_device;
 struct dt_memory;
 struct dt_progress;
 
@@ -49,8 +48,8 @@ struct dt_world {
                                     * this node has more ranks than cores */
     unsigned far_spins;            /* the same for communicators of several
                                     * nodes */
-    struct dt_gpu *gpu;            /* NULL: none, for the reason that follows */
-    struct dt_error gpu_missing;
+    struct dt_device *device;      /* device.h; NULL: none, because of: */
+    struct dt_error no_device;     /* "no ... (why)" */
 
     /* One thread at a time makes progress: this lock covers all below, the
      * transports, and communicators as comm.h says. */
@@ -58,12 +57,10 @@ struct dt_world {
     _Atomic unsigned waiting;        /* threads that want the lock */
     struct dt_comm *comms[DT_COMMS]; /* by id */
     const struct dt_comm_ops *comm_ops;
-    size_t ncomms;                 /* all ids used so far are below it */
-    uint64_t serial;               /* the highest of this rank so far */
-    struct dt_progress *progress;  /* the progress thread, or NULL */
-    struct dt_memory *memory;      /* of dt_mem_alloc and dt_mem_register */
-    struct dt_gpu_comm *gpu_comms; /* those that work on GPUs */
-    uint64_t gpu_moves;            /* steps of theirs so far */
+    size_t ncomms;                /* all ids used so far are below it */
+    uint64_t serial;              /* the highest of this rank so far */
+    struct dt_progress *progress; /* the progress thread, or NULL */
+    struct dt_memory *memory;     /* of dt_mem_alloc and dt_mem_register */
 
     bool check; /* DT_CHECK: compare the arguments of all ranks */
     bool over;  /* the last barrier has succeeded */

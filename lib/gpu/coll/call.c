@@ -20,7 +20,7 @@ struct spot {
 static dt_result_t locate(const struct dt_call *call, struct spot *spot,
                           struct dt_error *err)
 {
-    struct dt_gpu *gpu = call->comm->world->gpu;
+    struct dt_gpu *gpu = dt_gpu_device_of(call->comm->world)->gpu;
     struct dt_error why = {""};
     spot->used = spot->ptr && spot->len;
     if (!spot->used)
@@ -79,9 +79,9 @@ static dt_result_t agree(struct dt_call *call, const struct spot *a,
 {
     char here[64], there[64];
     bool gpu = a->used && a->place.kind == DT_GPU_MEMORY;
-    call->on_gpu = gpu || (b->used && b->place.kind == DT_GPU_MEMORY);
+    call->on_device = gpu || (b->used && b->place.kind == DT_GPU_MEMORY);
     call->device = gpu ? a->place.device : b->place.device;
-    if (!call->on_gpu || !a->used || !b->used)
+    if (!call->on_device || !a->used || !b->used)
         return DT_SUCCESS;
     const struct spot *other = gpu ? b : a;
     if (other->place.kind == DT_GPU_MANAGED ||
@@ -99,7 +99,7 @@ static dt_result_t agree(struct dt_call *call, const struct spot *a,
 
 static dt_result_t place(struct dt_call *call, struct dt_error *err)
 {
-    struct dt_gpu *gpu = call->comm->world->gpu;
+    struct dt_gpu *gpu = dt_gpu_device_of(call->comm->world)->gpu;
     bool one = call->kind == DT_CALL_BCAST || call->kind == DT_CALL_SEND ||
                call->kind == DT_CALL_RECV;
     struct spot send = {one ? "buf" : "sendbuf", call->sendbuf, call->send_len,
@@ -111,7 +111,7 @@ static dt_result_t place(struct dt_call *call, struct dt_error *err)
         rc = gpu->ops->stream_device(gpu, call->stream, &call->device,
                                      &call->capturing, err);
     if (call->kind == DT_CALL_BARRIER) { /* its buffers are its own */
-        call->on_gpu = call->stream != DT_STREAM_NONE;
+        call->on_device = call->stream != DT_STREAM_NONE;
         return rc;
     }
     if (rc == DT_SUCCESS)
@@ -122,7 +122,7 @@ static dt_result_t place(struct dt_call *call, struct dt_error *err)
         return rc;
     if (!call->stream)
         return agree(call, &send, &recv, err);
-    call->on_gpu = true;
+    call->on_device = true;
     rc = check_spot(call, &send, err);
     return rc == DT_SUCCESS ? check_spot(call, &recv, err) : rc;
 }
@@ -214,12 +214,12 @@ static dt_result_t prepare(const struct dt_call *call, struct dt_gpu_comm **gpu,
         rc = dt_gpu_join(call->comm, call->device, gpu, err);
     if (rc != DT_SUCCESS || is_p2p(call))
         return rc;
-    if (!(*gpu)->met && call->capturing)
+    if (!(*gpu)->connected && call->capturing)
         return dt_error_set(err, DT_ERR_UNSUPPORTED,
                             "%s: the first call of a communicator cannot be "
                             "captured into a graph: make one before",
                             dt_call_name(call->kind));
-    return dt_gpu_meet(*gpu, err);
+    return dt_gpu_connect(*gpu, err);
 }
 
 dt_result_t dt_gpu_begin(const struct dt_call *call,
@@ -246,8 +246,9 @@ dt_result_t dt_gpu_follow(struct dt_request *request, struct dt_error *err)
     struct dt_gpu_lane *lane = work->lane;
     if (!lane || !work->stream)
         return DT_SUCCESS;
-    dt_result_t rc = world->gpu->ops->order(world->gpu, lane->gpu->device,
-                                            lane->in, work->stream, err);
+    struct dt_gpu *gpu = lane->gpu->gpu;
+    dt_result_t rc =
+        gpu->ops->order(gpu, lane->gpu->device, lane->in, work->stream, err);
     return rc == DT_SUCCESS ? rc : fail(world, rc, err);
 }
 

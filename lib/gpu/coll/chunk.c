@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* chunk.c - a chunk between its pinned slots (gpu_direct.c: without them):
+/* chunk.c - a chunk between its pinned slots (direct.c: without them):
  * a host collective of the twin, or messages, where not all ranks take part, or
  * where only the two ends of each know how long it is. */
 #include <string.h>

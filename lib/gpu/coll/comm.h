@@ -16,7 +16,7 @@
  *
  * So a chunk is over, and so is a work with its last one, when free says so.
  * Only done is written by the host. A work that is handed to the network where
- * it is (gpu_direct.c) has the same chunks without the copies. */
+ * it is (direct.c) has the same chunks without the copies. */
 #ifndef DT_GPU_COLL_COMM_H
 #define DT_GPU_COLL_COMM_H
 
@@ -36,9 +36,9 @@
 #define DT_GPU_DIRECT_ROW ((size_t)16 << 20)
 
 /* Tags of messages of our own, next to that of dt_send and dt_recv. */
-#define DT_GPU_TAG_P2P   (DT_TAG_P2P - 1)
-#define DT_GPU_TAG_ALL   (DT_TAG_P2P - 2) /* collectives */
-#define DT_GPU_TAG_WATCH (DT_TAG_P2P - 3)
+#define DT_GPU_TAG_P2P      (DT_TAG_P2P - 1)
+#define DT_GPU_TAG_ALL      (DT_TAG_P2P - 2) /* collectives */
+#define DT_GPU_TAG_SHUTDOWN (DT_TAG_P2P - 3)
 
 /* The user's buffer at one end of a work: rows, of which a chunk has the same
  * columns. */
@@ -52,7 +52,7 @@ struct dt_gpu_side {
 };
 
 struct dt_gpu_work {
-    struct dt_request base;   /* comm, shape, is_gpu, status */
+    struct dt_request base;   /* comm, shape, on_device, status */
     struct dt_gpu_work *next; /* in the list where it is */
     struct dt_gpu_lane *lane; /* NULL: an exchange, of the node or NCCL's */
     bool by_nccl;
@@ -96,12 +96,19 @@ struct dt_gpu_lane {
     struct dt_gpu_chunk chunks[DT_GPU_SLOTS];
 };
 
+/* The world's. */
+struct dt_gpu_device {
+    struct dt_device base; /* first */
+    struct dt_gpu *gpu;
+    struct dt_gpu_comm *comms; /* with the lock of the world */
+};
+
 struct dt_gpu_comm {
-    struct dt_gpu_comm *next; /* of the world's */
+    struct dt_gpu_comm *next; /* of the device */
     struct dt_comm *comm;
     struct dt_gpu *gpu;
     int device;
-    bool met;             /* the following three are there */
+    bool connected;       /* the following three are there */
     struct dt_comm *twin; /* for host collectives; NULL: size is 1 */
     struct dt_gpu_nccl *nccl;
     struct dt_gpu_node *node;
@@ -118,16 +125,27 @@ struct dt_gpu_comm {
     bool failed;                   /* everything has been let go */
     /* A message of each peer that comes when it leaves: so the transports know
      * that somebody waits for it, also while only GPUs do. */
-    struct dt_tl_req *watch; /* size receives, size sends */
-    char *bye;
-    bool watching;
+    struct dt_tl_req *shutdown; /* size receives, size sends */
+    char *shutdown_byte;
+    bool expecting;
     struct timespec since; /* nothing has moved that waits for peers */
     /* Something is put there now and then, to see whether the GPU lives. */
-    dt_stream_t pulse;
+    dt_stream_t probe;
     uint32_t *flag;
     struct timespec asked;
     bool asking; /* somebody does it, without the lock */
 };
+
+static inline struct dt_gpu_device *
+dt_gpu_device_of(const struct dt_world *world)
+{
+    return (struct dt_gpu_device *)world->device;
+}
+
+static inline struct dt_gpu_comm *dt_gpu_comm_of(const struct dt_comm *comm)
+{
+    return comm->device;
+}
 
 static inline struct dt_gpu_work *dt_gpu_work_of(struct dt_request *request)
 {
@@ -148,7 +166,7 @@ static inline size_t dt_gpu_clip(size_t count, size_t first, size_t columns)
     return count - first < columns ? count - first : columns;
 }
 
-/* ---- gpu_join.c ---- */
+/* ---- join.c ---- */
 
 /* The part of comm for this device; local. Starts the thread. Errors:
  * INVALID_ARG (it has another device), NO_MEMORY, SYSTEM. */
@@ -156,13 +174,13 @@ dt_result_t dt_gpu_join(struct dt_comm *comm, int device,
                         struct dt_gpu_comm **gpu, struct dt_error *err);
 
 /* Everything that collectives need; collective, blocks. */
-dt_result_t dt_gpu_meet(struct dt_gpu_comm *gpu, struct dt_error *err);
+dt_result_t dt_gpu_connect(struct dt_gpu_comm *gpu, struct dt_error *err);
 
 /* The lane for such a call; local. */
 dt_result_t dt_gpu_lane(struct dt_gpu_comm *gpu, enum dt_coll coll, size_t peer,
                         struct dt_gpu_lane **lane, struct dt_error *err);
 
-/* ---- gpu_ways.c ---- */
+/* ---- ways.c ---- */
 
 /* Open nccl and node, as the user of the first rank, or the
  * tuning parameters, want them, and as they are to be had; twin is there.
@@ -182,7 +200,7 @@ enum dt_gpu_route dt_gpu_route_of(const struct dt_gpu_comm *gpu,
 dt_result_t dt_gpu_agree(struct dt_comm *twin, dt_result_t mine,
                          const struct dt_error *why, struct dt_error *err);
 
-/* ---- gpu_work.c ---- */
+/* ---- work.c ---- */
 
 void dt_gpu_works_init(struct dt_gpu_works *works);
 void dt_gpu_works_add(struct dt_gpu_works *works, struct dt_gpu_work *work);
@@ -200,7 +218,7 @@ void dt_gpu_work_retire(struct dt_gpu_works *works, struct dt_gpu_work *work,
 /* Its holder lets it go. With the lock. */
 void dt_gpu_work_release(struct dt_gpu_work *work);
 
-/* ---- gpu_direct.c ---- */
+/* ---- direct.c ---- */
 
 /* Do messages with this peer go so, on which its end agrees; could they with
  * all of them? Local. */
@@ -226,14 +244,14 @@ dt_result_t dt_gpu_direct_start(struct dt_gpu_lane *lane,
                                 const struct dt_gpu_work *work, uint32_t number,
                                 struct dt_error *err);
 
-/* ---- gpu_stage.c, gpu_solo.c: put a work on streams ---- */
+/* ---- stage.c, solo.c: put a work on streams ---- */
 
 dt_result_t dt_gpu_stage(struct dt_gpu_comm *gpu, struct dt_gpu_work *work,
                          const struct dt_call *call, struct dt_error *err);
 dt_result_t dt_gpu_solo(struct dt_gpu_comm *gpu, struct dt_gpu_work *work,
                         const struct dt_call *call, struct dt_error *err);
 
-/* ---- gpu_chunk.c: the host's part; with the lock ---- */
+/* ---- chunk.c: the host's part; with the lock ---- */
 
 /* A message of a chunk. */
 struct dt_gpu_message {
@@ -256,27 +274,27 @@ dt_result_t dt_gpu_chunk_start(struct dt_gpu_lane *lane,
 dt_result_t dt_gpu_chunk_test(struct dt_gpu_lane *lane, uint32_t number,
                               struct dt_error *err);
 
-/* ---- gpu_watch.c: with the lock ---- */
+/* ---- shutdown.c: with the lock ---- */
 
 /* Make room for it. Then wait for the farewell of all peers; say it to them;
  * have all said it? Where it was not started nothing happens. */
-dt_result_t dt_gpu_watch_open(struct dt_gpu_comm *gpu, struct dt_error *err);
-void dt_gpu_watch_start(struct dt_gpu_comm *gpu);
-void dt_gpu_watch_leave(struct dt_gpu_comm *gpu);
-bool dt_gpu_watch_over(const struct dt_gpu_comm *gpu);
-void dt_gpu_watch_close(struct dt_gpu_comm *gpu);
+dt_result_t dt_gpu_shutdown_open(struct dt_gpu_comm *gpu, struct dt_error *err);
+void dt_gpu_shutdown_expect(struct dt_gpu_comm *gpu);
+void dt_gpu_shutdown_send(struct dt_gpu_comm *gpu);
+bool dt_gpu_shutdown_done(const struct dt_gpu_comm *gpu);
+void dt_gpu_shutdown_close(struct dt_gpu_comm *gpu);
 
-/* ---- gpu_health.c ---- */
+/* ---- liveness.c ---- */
 
 /* What that takes, where it is not there yet; local. */
-dt_result_t dt_gpu_pulse_open(struct dt_gpu_comm *gpu, struct dt_error *err);
-void dt_gpu_pulse_close(struct dt_gpu_comm *gpu);
+dt_result_t dt_gpu_liveness_open(struct dt_gpu_comm *gpu, struct dt_error *err);
+void dt_gpu_liveness_close(struct dt_gpu_comm *gpu);
 
 /* Do the GPUs and NCCL live, while something is under way? Fails the world if
  * one does not. With the lock, which may be given up meanwhile. */
-void dt_gpu_look(struct dt_world *world);
+void dt_gpu_check_alive(struct dt_world *world);
 
-/* ---- gpu_drive.c ---- */
+/* ---- drive.c ---- */
 
 /* Put it into a lane, with so many chunks, or among the exchanges: from now on
  * it is under way. Takes the lock. Error: the failure of the world; then

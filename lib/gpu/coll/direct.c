@@ -238,11 +238,22 @@ dt_result_t dt_gpu_direct_start(struct dt_gpu_lane *lane,
     return DT_SUCCESS;
 }
 
-bool dt_gpu_enter(struct dt_world *world, struct dt_gpu_scope *scope)
+bool dt_gpu_enter(struct dt_world *world, int *scope)
 {
-    const struct dt_gpu_comm *gpu = world->gpu_comms;
+    struct dt_gpu_scope entered;
+    const struct dt_gpu_comm *gpu = dt_gpu_device_of(world)->comms;
     while (gpu && !gpu->flying)
         gpu = gpu->next;
-    return gpu && world->gpu->ops->enter(world->gpu, gpu->device, scope,
-                                         NULL) == DT_SUCCESS;
+    if (!gpu || gpu->gpu->ops->enter(gpu->gpu, gpu->device, &entered, NULL) !=
+                    DT_SUCCESS)
+        return false;
+    *scope = entered.capture_mode;
+    return true;
+}
+
+void dt_gpu_exit(struct dt_world *world, int scope)
+{
+    struct dt_gpu *gpu = dt_gpu_device_of(world)->gpu;
+    struct dt_gpu_scope entered = {scope};
+    gpu->ops->leave(gpu, &entered);
 }

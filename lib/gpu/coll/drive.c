@@ -27,7 +27,8 @@ bool dt_gpu_works_on(const struct dt_gpu_comm *gpu)
 
 bool dt_gpu_busy(const struct dt_world *world)
 {
-    for (const struct dt_gpu_comm *g = world->gpu_comms; g; g = g->next)
+    for (const struct dt_gpu_comm *g = dt_gpu_device_of(world)->comms; g;
+         g = g->next)
         if (dt_gpu_works_on(g))
             return true;
     return false;
@@ -35,7 +36,8 @@ bool dt_gpu_busy(const struct dt_world *world)
 
 bool dt_gpu_hidden(const struct dt_world *world)
 {
-    for (const struct dt_gpu_comm *g = world->gpu_comms; g; g = g->next)
+    for (const struct dt_gpu_comm *g = dt_gpu_device_of(world)->comms; g;
+         g = g->next)
         if (g->captured && !g->failed)
             return true;
     return false;
@@ -171,16 +173,17 @@ static void keep_time(struct dt_gpu_comm *gpu, bool moved)
 
 void dt_gpu_step(struct dt_world *world)
 {
-    for (struct dt_gpu_comm *g = world->gpu_comms; g; g = g->next) {
+    for (struct dt_gpu_comm *g = dt_gpu_device_of(world)->comms; g;
+         g = g->next) {
         if (world->failure != DT_SUCCESS)
             break;
         bool moved = step(g);
-        world->gpu_moves += moved;
+        world->device->moves += moved;
         keep_time(g, moved);
     }
     if (world->failure == DT_SUCCESS)
         return;
-    for (struct dt_gpu_comm *g = world->gpu_comms; g; g = g->next)
+    for (struct dt_gpu_comm *g = dt_gpu_device_of(world)->comms; g; g = g->next)
         if (!g->failed)
             dt_gpu_let_go(g, world->failure);
 }
@@ -224,7 +227,7 @@ dt_result_t dt_gpu_append(struct dt_gpu_lane *lane, struct dt_gpu_work *work,
 dt_result_t dt_gpu_append_exchange(struct dt_gpu_work *work,
                                    struct dt_error *err)
 {
-    struct dt_gpu_comm *gpu = work->base.comm->gpu;
+    struct dt_gpu_comm *gpu = dt_gpu_comm_of(work->base.comm);
     dt_world_lock(gpu->comm->world);
     dt_result_t rc = append(gpu, &gpu->exchanges, work, err);
     work->chunks = rc == DT_SUCCESS;
@@ -234,7 +237,7 @@ dt_result_t dt_gpu_append_exchange(struct dt_gpu_work *work,
 
 void dt_gpu_skip(struct dt_gpu_work *work)
 {
-    struct dt_gpu_comm *gpu = work->base.comm->gpu;
+    struct dt_gpu_comm *gpu = dt_gpu_comm_of(work->base.comm);
     struct dt_world *world = gpu->comm->world;
     dt_world_lock(world);
     gpu->captured = gpu->node != NULL;
@@ -277,21 +280,21 @@ void dt_gpu_idle(struct dt_backoff *backoff, struct dt_world *world,
     if (!look)
         return;
     dt_world_check(world);
-    dt_gpu_look(world);
+    dt_gpu_check_alive(world);
 }
 
 /* Move things until it is over, or the world has failed; the lock is held. */
 static void await(struct dt_world *world, over_fn *over, const void *what)
 {
     struct dt_backoff backoff;
-    uint64_t moves = world->gpu_moves;
+    uint64_t moves = world->device->moves;
     /* a GPU wakes nobody */
     dt_backoff_init(&backoff, world->spins, NULL);
     dt_gpu_step(world);
     while (world->failure == DT_SUCCESS && !over(what)) {
         bool others = dt_world_progress(world);
         dt_gpu_step(world);
-        if (world->gpu_moves != moves) {
+        if (world->device->moves != moves) {
             dt_backoff_restart(&backoff);
             dt_world_let_in(world);
         } else if (!over(what)) {
@@ -299,7 +302,7 @@ static void await(struct dt_world *world, over_fn *over, const void *what)
             if (backoff.timed && dt_backoff_seconds(&backoff) > world->timeout)
                 give_up(world);
         }
-        moves = world->gpu_moves;
+        moves = world->device->moves;
     }
     dt_gpu_step(world);
 }
@@ -362,12 +365,12 @@ static bool is_idle(const void *gpu)
 
 static bool all_left(const void *gpu)
 {
-    return dt_gpu_watch_over(gpu);
+    return dt_gpu_shutdown_done(gpu);
 }
 
 dt_result_t dt_gpu_leave(struct dt_comm *comm, struct dt_error *err)
 {
-    struct dt_gpu_comm *gpu = comm->gpu;
+    struct dt_gpu_comm *gpu = dt_gpu_comm_of(comm);
     struct dt_world *world = comm->world;
     if (!gpu)
         return DT_SUCCESS;
@@ -380,7 +383,7 @@ dt_result_t dt_gpu_leave(struct dt_comm *comm, struct dt_error *err)
     dt_gpu_nccl_leave(gpu->nccl);
     dt_gpu_node_leave(gpu->node);
     dt_world_lock(world);
-    dt_gpu_watch_leave(gpu);
+    dt_gpu_shutdown_send(gpu);
     await(world, all_left, gpu);
     rc = dt_comm_failure(comm, err);
     dt_world_unlock(world);

@@ -62,7 +62,7 @@ static dt_result_t open_streams(struct dt_gpu_lane *lane, struct dt_error *err)
     lane->done = (uint32_t *)((char *)page + FLAG);
     lane->free = (uint32_t *)((char *)page + 2 * FLAG);
     rc = gpu->ops->stream_create(gpu, device, &lane->in, err);
-    if (rc != DT_SUCCESS || alone) /* gpu_solo.c needs no more */
+    if (rc != DT_SUCCESS || alone) /* solo.c needs no more */
         return rc;
     rc = gpu->ops->stream_create(gpu, device, &lane->out, err);
     if (rc != DT_SUCCESS || lane->direct)
@@ -84,7 +84,7 @@ static dt_result_t open_lane(struct dt_gpu_comm *gpu, enum dt_coll kind,
     lane->direct = !collective && dt_gpu_direct_to(gpu, peer);
     lane->slot = collective ? DT_GPU_SLOT : DT_GPU_SLOT_P2P;
     dt_gpu_works_init(&lane->works);
-    dt_result_t rc = dt_gpu_pulse_open(gpu, err);
+    dt_result_t rc = dt_gpu_liveness_open(gpu, err);
     if (rc == DT_SUCCESS)
         rc = open_streams(lane, err);
     if (rc != DT_SUCCESS) {
@@ -119,7 +119,7 @@ dt_result_t dt_gpu_join(struct dt_comm *comm, int device,
                         struct dt_gpu_comm **out, struct dt_error *err)
 {
     struct dt_world *world = comm->world;
-    struct dt_gpu_comm *gpu = comm->gpu;
+    struct dt_gpu_comm *gpu = dt_gpu_comm_of(comm);
     if (gpu && gpu->device != device)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "GPU %d: this communicator works on GPU %d since "
@@ -136,50 +136,50 @@ dt_result_t dt_gpu_join(struct dt_comm *comm, int device,
     if (!gpu)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for a GPU");
     gpu->comm = comm;
-    gpu->gpu = world->gpu;
+    gpu->gpu = dt_gpu_device_of(world)->gpu;
     gpu->device = device;
     dt_gpu_works_init(&gpu->exchanges);
     dt_gpu_works_init(&gpu->ended);
     dt_world_lock(world);
-    gpu->next = world->gpu_comms;
-    world->gpu_comms = gpu;
-    comm->gpu = gpu;
+    gpu->next = dt_gpu_device_of(world)->comms;
+    dt_gpu_device_of(world)->comms = gpu;
+    comm->device = gpu;
     dt_world_unlock(world);
     *out = gpu;
     return DT_SUCCESS;
 }
 
-static dt_result_t meet(struct dt_gpu_comm *gpu, struct dt_comm *twin,
-                        struct dt_error *err)
+static dt_result_t connect_ways(struct dt_gpu_comm *gpu, struct dt_comm *twin,
+                                struct dt_error *err)
 {
     struct dt_world *world = twin->world;
     struct dt_error why = {""};
     struct dt_gpu_lane *lane;
     dt_result_t rc = dt_gpu_lane(gpu, DT_COLL_ALLREDUCE, 0, &lane, &why);
-    if (rc == DT_SUCCESS && !gpu->watch)
-        rc = dt_gpu_watch_open(gpu, &why);
+    if (rc == DT_SUCCESS && !gpu->shutdown)
+        rc = dt_gpu_shutdown_open(gpu, &why);
     rc = dt_gpu_agree(twin, rc, &why, err);
     if (rc == DT_SUCCESS)
         rc = dt_gpu_open_ways(gpu, twin, err);
     if (rc == DT_SUCCESS && (gpu->node || gpu->nccl)) {
         dt_world_lock(world);
-        dt_gpu_watch_start(gpu);
+        dt_gpu_shutdown_expect(gpu);
         dt_world_unlock(world);
     }
     return rc;
 }
 
-dt_result_t dt_gpu_meet(struct dt_gpu_comm *gpu, struct dt_error *err)
+dt_result_t dt_gpu_connect(struct dt_gpu_comm *gpu, struct dt_error *err)
 {
-    if (gpu->met || gpu->comm->size == 1) {
-        gpu->met = true;
+    if (gpu->connected || gpu->comm->size == 1) {
+        gpu->connected = true;
         return DT_SUCCESS;
     }
     struct dt_comm *twin;
     dt_result_t rc = dt_comm_twin(gpu->comm, &twin, err);
     if (rc != DT_SUCCESS)
         return rc;
-    rc = meet(gpu, twin, err);
+    rc = connect_ways(gpu, twin, err);
     if (rc != DT_SUCCESS) {
         dt_gpu_nccl_close(gpu->nccl);
         dt_gpu_node_close(gpu->node);
@@ -190,13 +190,13 @@ dt_result_t dt_gpu_meet(struct dt_gpu_comm *gpu, struct dt_error *err)
         return rc;
     }
     gpu->twin = twin;
-    gpu->met = true;
+    gpu->connected = true;
     return DT_SUCCESS;
 }
 
 static void unlink_comm(struct dt_gpu_comm *gpu)
 {
-    struct dt_gpu_comm **at = &gpu->comm->world->gpu_comms;
+    struct dt_gpu_comm **at = &dt_gpu_device_of(gpu->comm->world)->comms;
     while (*at != gpu)
         at = &(*at)->next;
     *at = gpu->next;
@@ -204,7 +204,7 @@ static void unlink_comm(struct dt_gpu_comm *gpu)
 
 void dt_gpu_close(struct dt_comm *comm)
 {
-    struct dt_gpu_comm *gpu = comm ? comm->gpu : NULL;
+    struct dt_gpu_comm *gpu = dt_gpu_comm_of(comm);
     if (!gpu)
         return;
     dt_world_lock(comm->world);
@@ -220,7 +220,7 @@ void dt_gpu_close(struct dt_comm *comm)
     while (gpu->ended.first)
         dt_gpu_work_release(gpu->ended.first);
     unlink_comm(gpu);
-    comm->gpu = NULL;
+    comm->device = NULL;
     dt_world_unlock(comm->world);
     dt_gpu_nccl_close(gpu->nccl);
     dt_gpu_node_close(gpu->node);
@@ -229,8 +229,8 @@ void dt_gpu_close(struct dt_comm *comm)
         gpu->lanes = lane->next;
         close_lane(lane);
     }
-    dt_gpu_pulse_close(gpu);
-    dt_gpu_watch_close(gpu);
+    dt_gpu_liveness_close(gpu);
+    dt_gpu_shutdown_close(gpu);
     dt_comm_close(gpu->twin);
     free(gpu);
 }

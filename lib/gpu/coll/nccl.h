@@ -3,15 +3,42 @@
 /* nccl.h - collectives by NCCL, where it is installed and the user asks for
  * it: the ranks of a communicator on any nodes, each with a GPU of its own.
  *
- * As with gpu_node.h, work is put on the caller's stream. The bits of a sum are
+ * As with node.h, work is put on the caller's stream. The bits of a sum are
  * NCCL's: the same on all ranks, but not those of the host. */
 #ifndef DT_GPU_COLL_NCCL_H
 #define DT_GPU_COLL_NCCL_H
 
+#include <pthread.h>
+
 #include "coll/engine/engine.h"
+#include "gpu/coll/nccl_api.h"
 #include "gpu/gpu.h"
 
-struct dt_gpu_nccl;
+/* In pinned memory. */
+struct dt_nccl_words {
+    _Alignas(64) uint32_t done;    /* the last ticket that is over */
+    _Alignas(64) int32_t added[2]; /* by barriers, and the test: in, out */
+};
+
+/* OPEN -> ENDING, by an end or an abort -> ENDED */
+enum dt_nccl_state { DT_NCCL_OPEN, DT_NCCL_ENDING, DT_NCCL_ENDED };
+
+struct dt_gpu_nccl {
+    struct dt_nccl_api api;
+    struct dt_world *world;
+    struct dt_gpu *gpu;
+    int device;
+    size_t rank, size;
+    /* NCCL takes one thread at a time for a communicator; not held while the
+     * world's is waited for by who already has that */
+    pthread_mutex_t lock;
+    struct dt_nccl_comm *comm;
+    _Atomic int state;
+    _Atomic bool aborted;
+    struct dt_nccl_words *words;
+    uint32_t last;      /* ticket */
+    dt_stream_t stream; /* that the last one was put on */
+};
 
 /* Begin a communicator of NCCL among all ranks of comm, device being mine, and
  * let it add some numbers. Collective over comm, whose host collectives it
@@ -57,5 +84,14 @@ dt_result_t dt_gpu_nccl_check(struct dt_gpu_nccl *nccl, struct dt_error *err);
 /* All that is under way ends soon with undefined contents; nothing more can be
  * started. Does not wait for it; any thread. */
 void dt_gpu_nccl_abort(struct dt_gpu_nccl *nccl);
+
+/* ---- nccl_calls.c ---- */
+
+/* Hand a valid shape to NCCL; a code of it, maybe DT_NCCL_IN_PROGRESS: then
+ * dt_nccl_poll has to be asked until it is not, before anything else is put on
+ * the stream. The device has been entered, and the lock is held. */
+int dt_nccl_put(struct dt_gpu_nccl *nccl, const struct dt_shape *shape,
+                const void *sendbuf, void *recvbuf, dt_stream_t stream);
+int dt_nccl_poll(struct dt_gpu_nccl *nccl);
 
 #endif

@@ -3,7 +3,7 @@
 /* node.h - collectives among GPUs that read each other's memory: the ranks
  * of a communicator that is all on one node.
  *
- * Each rank shares a board with the others and puts exchanges (exec/gpu.h) on
+ * Each rank shares a board with the others and puts exchanges (gpu/gpu.h) on
  * the caller's stream. No host waits for anything. */
 #ifndef DT_GPU_COLL_NODE_H
 #define DT_GPU_COLL_NODE_H
@@ -11,7 +11,41 @@
 #include "coll/engine/engine.h"
 #include "gpu/gpu.h"
 
-struct dt_gpu_node;
+/* A rank posts len bytes as 2 * len to each of the others. At 200 GB/s that of
+ * the longest that can be, to 15 others, is over in the time of the trip that
+ * it saves, some 1.2 us. */
+#define DT_GPU_NODE_POST DT_GPU_POST_MAX
+
+/* The test: exchanges, posted ones in turn with others, so that both slots of
+ * each are used, and used again, and the numbers that each two ranks exchange
+ * in one. */
+#define DT_GPU_NODE_ROUNDS  6
+#define DT_GPU_NODE_NUMBERS 60
+typedef uint32_t dt_gpu_numbers[DT_GPU_PEERS][DT_GPU_NODE_NUMBERS];
+
+/* In pinned memory, each of the kernels' words in a line of its own. */
+struct dt_gpu_words {
+    _Alignas(64) uint32_t abort;
+    _Alignas(64) uint32_t done;     /* the last ticket that is over */
+    _Alignas(64) uint32_t replayed; /* what captured ones write to */
+    _Alignas(64) dt_gpu_numbers shown[DT_GPU_NODE_ROUNDS];
+    _Alignas(64) dt_gpu_numbers seen[DT_GPU_NODE_ROUNDS];
+};
+
+struct dt_gpu_node {
+    struct dt_gpu *gpu;
+    int device;
+    enum dt_gpu_sharing sharing; /* of the boards */
+    size_t rank, size;
+    long timeout;              /* seconds */
+    size_t post;               /* bytes of the longest row that is posted */
+    void *board[DT_GPU_PEERS]; /* of each rank; mine is my own to free */
+    struct dt_gpu_words *words;
+    uint32_t last;      /* ticket */
+    dt_stream_t stream; /* that the last one was put on */
+    bool left;          /* the others' boards are given back */
+    bool stuck;         /* the GPU does not come back: nothing can be freed */
+};
 
 /* Share boards between all ranks of comm, device being mine, and see whether
  * every rank really reads and writes the others'. Collective over comm, whose

@@ -116,7 +116,7 @@ dt_result_t dt_gpu_work_create(const struct dt_call *call,
         goto no_memory;
     work->base.comm = call->comm;
     work->base.shape = call->shape;
-    work->base.is_gpu = true;
+    work->base.on_device = true;
     work->base.status = DT_IN_PROGRESS;
     work->held = true;
     work->stream = call->stream;
@@ -160,7 +160,7 @@ void dt_gpu_work_retire(struct dt_gpu_works *works, struct dt_gpu_work *work,
     dt_gpu_works_take(works, work);
     work->base.status = status;
     if (work->held)
-        dt_gpu_works_add(&work->base.comm->gpu->ended, work);
+        dt_gpu_works_add(&dt_gpu_comm_of(work->base.comm)->ended, work);
     else
         dt_gpu_work_free(work);
 }
@@ -170,6 +170,6 @@ void dt_gpu_work_release(struct dt_gpu_work *work)
     work->held = false;
     if (work->base.status == DT_IN_PROGRESS)
         return;
-    dt_gpu_works_take(&work->base.comm->gpu->ended, work);
+    dt_gpu_works_take(&dt_gpu_comm_of(work->base.comm)->ended, work);
     dt_gpu_work_free(work);
 }

@@ -35,7 +35,7 @@ struct dt_cuda_thing {
     enum dt_cuda_kind kind;
     int device;
     void *at;
-    size_t mapped; /* SHARED, IMPORTED: bytes, or 0: not by cuda_vmm.c */
+    size_t mapped; /* SHARED, IMPORTED: bytes, or 0: not by vmm.c */
     dt_cu_allocation allocation; /* if mapped */
 };
 
@@ -81,7 +81,7 @@ dt_result_t dt_cuda_keep(struct dt_cuda *cuda,
 bool dt_cuda_drop(struct dt_cuda *cuda, enum dt_cuda_kind kind, void *at,
                   int *code);
 
-/* Free memory of cuda_share.c, on the device that is entered; the driver's
+/* Free memory of share.c, on the device that is entered; the driver's
  * code. */
 int dt_cuda_free(const struct dt_cuda_driver *driver,
                  const struct dt_cuda_thing *thing);
@@ -95,7 +95,7 @@ dt_result_t dt_cuda_launch(struct dt_gpu *gpu, int device,
 
 /* ---- functions of struct dt_gpu_ops, by file ---- */
 
-/* cuda_memory.c */
+/* memory.c */
 dt_result_t dt_cuda_locate(struct dt_gpu *gpu, const void *ptr, size_t len,
                            struct dt_gpu_place *place, struct dt_error *err);
 dt_result_t dt_cuda_host_alloc(struct dt_gpu *gpu, int device, size_t size,
@@ -108,7 +108,7 @@ dt_result_t dt_cuda_copy(struct dt_gpu *gpu, int device,
                          const struct dt_gpu_copy *copy, dt_stream_t stream,
                          struct dt_error *err);
 
-/* cuda_share.c */
+/* share.c */
 dt_result_t dt_cuda_reaches(struct dt_gpu *gpu, int device, int peer, bool *yes,
                             struct dt_error *err);
 dt_result_t dt_cuda_share_alloc(struct dt_gpu *gpu, int device,
@@ -122,7 +122,7 @@ dt_result_t dt_cuda_import(struct dt_gpu *gpu, int device,
                            struct dt_error *err);
 void dt_cuda_release(struct dt_gpu *gpu, void *ptr);
 
-/* cuda_vmm.c: memory of size bytes, a whole number of blocks, by the driver's
+/* vmm.c: memory of size bytes, a whole number of blocks, by the driver's
  * virtual memory management, on the device that is entered. What they fill in
  * of thing is what frees it. All answer the driver's codes, NOT_SUPPORTED where
  * it has no such memory or the device cannot share it so. */
@@ -137,7 +137,7 @@ int dt_cuda_vmm_import(const struct dt_cuda_driver *driver, int device,
 int dt_cuda_vmm_free(const struct dt_cuda_driver *driver,
                      const struct dt_cuda_thing *thing);
 
-/* cuda_stream.c */
+/* stream.c */
 dt_result_t dt_cuda_stream_device(struct dt_gpu *gpu, dt_stream_t stream,
                                   int *device, bool *capturing,
                                   struct dt_error *err);

@@ -184,7 +184,7 @@ struct dt_cu_access {
        unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,  \
        unsigned shared, dt_stream_t stream, void **params, void **extra))
 
-/* Those of cuda_vmm.c: all or none, and then other ways will do. */
+/* Those of vmm.c: all or none, and then other ways will do. */
 #define DT_CU_VMM(X)                                                           \
     X(cuDeviceGetAttribute, (int *value, int attribute, int device))           \
     X(cuMemGetAllocationGranularity,                                           \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* exchange.h - the bodies of the kernels that exchange with other GPUs;
- * see struct dt_gpu_exchange, and cuda_kernels.h for how they are included.
+ * see struct dt_gpu_exchange, and kernels.h for how they are included.
  *
  * A board is flags, mail, then two slots. Block b has line b of the flags, its
  * mail, and the region b of each slot for itself: between ranks, only blocks of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* inbox.c - the shared memory in which a rank receives from its node's ranks.
- */
+/* inbox.c - the shared memory in which a rank receives from the ranks of its
+ * node. */
 #include "tl/shm/inbox.h"
 
 #include <errno.h>
@@ -54,7 +54,8 @@ size_t dt_inbox_end(size_t slots)
 
 static int new_memfd(void)
 {
-    /* some kernels know no NOEXEC_SEAL, others insist on it */
+    /* old kernels do not support NOEXEC_SEAL, others can be set to require it
+     */
     int fd = memfd_create("dt-inbox", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
     if (fd < 0 && errno == EINVAL)
         fd = memfd_create("dt-inbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -80,7 +81,7 @@ dt_result_t dt_inbox_create(int *fd, struct dt_inbox_addr *addr,
     if (memfd < 0)
         return dt_error_set(err, DT_ERR_SYSTEM,
                             "cannot create shared memory: %s", strerror(errno));
-    /* nobody can shrink it under the feet of those who map it */
+    /* sealed: if it could be shrunk, those that map it would get SIGBUS */
     if (write(memfd, &page, sizeof(page)) != (ssize_t)sizeof(page) ||
         ftruncate(memfd, PAGE) || fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK)) {
         dt_error_set(err, DT_ERR_SYSTEM, "cannot prepare shared memory: %s",
@@ -109,8 +110,8 @@ dt_result_t dt_inbox_map(int fd, size_t slots, struct dt_inbox *box,
                          struct dt_error *err)
 {
     size_t len = dt_inbox_end(slots);
-    /* another may grow it further meanwhile: that it cannot be shrunk is fine
-     */
+    /* another rank may have grown it further meanwhile: then ftruncate fails,
+     * as it would shrink the file, and that is fine */
     if (!holds(fd, len) && ftruncate(fd, (off_t)len) && !holds(fd, len))
         return dt_error_set(err, DT_ERR_SYSTEM,
                             "cannot grow shared memory to %zu bytes: %s", len,
@@ -142,11 +143,11 @@ static bool exiting(int pid)
     return n < 2 || (pages[0] == '0' && pages[1] == ' ');
 }
 
-/* /proc/<pid>/fd/<fd> did not open: say what that means. */
+/* The error when /proc/<pid>/fd/<fd> could not be opened. */
 static dt_result_t explain(const struct dt_inbox_addr *addr, size_t rank,
                            int error, struct dt_error *err)
 {
-    /* EISDIR, ENXIO: the descriptor is now another's, a directory or socket */
+    /* EISDIR, ENXIO: the descriptor now belongs to a directory or socket */
     if (error == ENOENT || error == ESRCH || error == EISDIR ||
         error == ENXIO || exiting(addr->pid))
         return dt_error_set(err, DT_ERR_PROC_FAILED,
@@ -184,7 +185,7 @@ dt_result_t dt_inbox_open(const struct dt_inbox_addr *addr, size_t rank,
 {
     if (addr->magic != INBOX_MAGIC || addr->version != INBOX_VERSION)
         return dt_error_set(err, DT_ERR_VERSION,
-                            "rank %zu speaks another version of the shared "
+                            "rank %zu uses another version of the shared "
                             "memory transport: use one libdt on all ranks",
                             rank);
     if (addr->pid_namespace != pid_namespace())

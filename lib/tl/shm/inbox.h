@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* inbox.h - the shared memory in which a rank receives from its node's ranks.
+/* inbox.h - the shared memory in which a rank receives from the ranks of its
+ * node.
  *
- * An inbox is a memfd, so it has no name to clean up: the others open it as
- * /proc/<pid>/fd/<fd>, and it is gone with the last process that maps it. Its
- * first page identifies it; then come one ring index per slot, one ring per
- * slot, and a directory of the owner's boards. A slot is a sender's place among
- * the ranks of the node. Whoever comes first grows the file to its full size,
- * and zeros are valid content, so nobody waits for anybody. Behind the inbox,
- * from dt_inbox_end on, the file holds the owner's boards and memory
- * (segment.h). */
+ * An inbox is a memfd, so it has no name that would have to be removed: the
+ * others open it as /proc/<pid>/fd/<fd>, and the kernel frees it with the last
+ * process that maps it. Its first page identifies it; then come one ring index
+ * per slot, one ring per slot, and a directory of the owner's boards. A slot is
+ * the index of a sender among the ranks of the node. The first rank that maps
+ * the file grows it to its full size, and zeros are valid content, so no rank
+ * waits for another. Behind the inbox, from dt_inbox_end on, the file holds the
+ * owner's boards and memory (segment.h). */
 #ifndef DT_TL_SHM_INBOX_H
 #define DT_TL_SHM_INBOX_H
 
 #include "base/error.h"
 #include "tl/shm/ring.h"
 
-/* How to find an inbox; a fixed layout, in the byte order of the node. */
+/* Where an inbox is, as on the card of a rank; in the byte order of the node.
+ */
 struct dt_inbox_addr {
     uint32_t magic, version;
     int32_t pid, fd;
@@ -32,7 +34,7 @@ struct dt_inbox_page { /* the first page */
     alignas(DT_RING_LINE) _Atomic uint32_t asleep; /* a futex */
 };
 
-/* Where the owner's board of a communicator is, if serial is that wanted. */
+/* Where the owner's board of a communicator is; see board.c. */
 #define DT_INBOX_BOARDS 256
 struct dt_inbox_board {
     _Atomic uint64_t serial; /* plus 1; 0: none */
@@ -46,17 +48,18 @@ struct dt_inbox {
     size_t slots;
 };
 
-/* Make this process's inbox: *fd keeps it open for the others, *addr tells
- * them where. Errors: SYSTEM. */
+/* Make the inbox of this process. *fd, owned by the caller, must stay open
+ * until the others have opened it at *addr. Errors: SYSTEM. */
 dt_result_t dt_inbox_create(int *fd, struct dt_inbox_addr *addr,
                             struct dt_error *err);
 
-/* Map one's own, with room for slots senders. Errors: SYSTEM. */
+/* Map this process's own, for so many senders. Errors: SYSTEM. */
 dt_result_t dt_inbox_map(int fd, size_t slots, struct dt_inbox *box,
                          struct dt_error *err);
 
-/* Map that of rank; *fd is its file, for the caller to close. Errors: SYSTEM;
- * VERSION when it is none of ours; PROC_FAILED when its process is gone. */
+/* Map the inbox of a rank; *fd is its file, to be closed by the caller. Errors:
+ * SYSTEM; VERSION when another libdt made it; PROC_FAILED when its process has
+ * ended. */
 dt_result_t dt_inbox_open(const struct dt_inbox_addr *addr, size_t rank,
                           size_t slots, struct dt_inbox *box, int *fd,
                           struct dt_error *err);
@@ -64,11 +67,12 @@ dt_result_t dt_inbox_open(const struct dt_inbox_addr *addr, size_t rank,
 /* The first byte of the file behind an inbox of so many slots. */
 size_t dt_inbox_end(size_t slots);
 
-/* The ring of slot, from where it stands now. */
+/* The ring of a slot, at its present indices. */
 void dt_inbox_ring(const struct dt_inbox *box, size_t slot,
                    struct dt_ring *ring);
 
-/* One word for its owner, 0 at first; only the first posted counts. */
+/* A word for the owner, 0 at first, that any rank may post once: later ones are
+ * ignored. */
 uint64_t dt_inbox_notice(const struct dt_inbox *box);
 void dt_inbox_post_notice(const struct dt_inbox *box, uint64_t notice);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* ring.h - a stream of bytes from one process to one other, through memory
+/* ring.h - a stream of bytes from one process to another, through memory that
  * both have mapped.
  *
  * The writer owns tail, the reader owns head; both only grow, and
- * tail - head bytes are in the ring. Each end keeps its own index in private
- * memory and looks at the other's only when it has run out. What the other
- * end wrote is checked: nonsense sets corrupt, and the ring then looks full to
- * its writer and empty to its reader. */
+ * tail - head bytes are in the ring. Each end keeps copies of both indices in
+ * private memory, and reads the other's index only when it has run out. The
+ * index is checked: an impossible one sets corrupt, and then the ring is full
+ * for its writer and empty for its reader. */
 #ifndef DT_TL_SHM_RING_H
 #define DT_TL_SHM_RING_H
 
@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Two cache lines, since the prefetcher fetches them in pairs. */
+/* Two cache lines, as the prefetcher fetches pairs. */
 #define DT_RING_LINE 128
 
 /* The shared part. All zeros is an empty ring. */
@@ -44,7 +44,8 @@ static inline size_t dt_ring_used(struct dt_ring *ring)
     return (size_t)used;
 }
 
-/* Writer: how many bytes can be put, looking again if fewer than wanted. */
+/* Writer: how many bytes can be put. Reads the index of the reader if these are
+ * fewer than wanted. */
 static inline size_t dt_ring_room(struct dt_ring *ring, size_t wanted)
 {
     size_t used = dt_ring_used(ring);
@@ -56,7 +57,8 @@ static inline size_t dt_ring_room(struct dt_ring *ring, size_t wanted)
     return ring->corrupt ? 0 : ring->capacity - used;
 }
 
-/* Reader: how many bytes can be got, looking again if fewer than wanted. */
+/* Reader: how many bytes can be got. Reads the index of the writer if these are
+ * fewer than wanted. */
 static inline size_t dt_ring_avail(struct dt_ring *ring, size_t wanted)
 {
     size_t used = dt_ring_used(ring);
@@ -68,7 +70,7 @@ static inline size_t dt_ring_avail(struct dt_ring *ring, size_t wanted)
     return ring->corrupt ? 0 : used;
 }
 
-/* How much of len bytes at position lies before the end of the buffer. */
+/* How many of len bytes at position lie before the end of the buffer. */
 static inline size_t dt_ring_unbroken(const struct dt_ring *ring,
                                       uint64_t position, size_t len)
 {
@@ -76,8 +78,8 @@ static inline size_t dt_ring_unbroken(const struct dt_ring *ring,
     return len < left ? len : left;
 }
 
-/* Writer: append len bytes, at most what there is room for; the reader sees
- * them at the next publish. */
+/* Writer: append len bytes, for which there must be room. The reader sees them
+ * after the next publish. */
 static inline void dt_ring_put(struct dt_ring *ring, const void *buf,
                                size_t len)
 {
@@ -93,7 +95,7 @@ static inline void dt_ring_publish(struct dt_ring *ring)
                           memory_order_release);
 }
 
-/* Reader: take len bytes, at most what is available; the writer may use their
+/* Reader: take len bytes, which must be available. The writer may reuse their
  * place after the next release. */
 static inline void dt_ring_get(struct dt_ring *ring, void *buf, size_t len)
 {

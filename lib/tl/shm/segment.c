@@ -29,8 +29,9 @@ static uint64_t round_up(uint64_t value, uint64_t unit)
     return (value + unit - 1) / unit * unit;
 }
 
-/* Map a range of a file, which may lie beyond its end, where huge pages can
- * be. It stays out of core files: they would read all of it. */
+/* Map a range of a file, which may lie beyond its end, at an address that
+ * allows huge pages. It is left out of core files, which would contain all of
+ * it. */
 static char *map(int fd, uint64_t offset, size_t len)
 {
     char *place = mmap(NULL, len + HUGE_PAGE, PROT_NONE,
@@ -93,8 +94,8 @@ static uint64_t find_gap(const struct dt_segments *segments,
     return 0;
 }
 
-/* Map more of the file: each region twice as large as the one before, where
- * there is so much address space. */
+/* Map more of the file: each region is twice as large as the one before, if
+ * there is enough address space. */
 static dt_result_t add_region(struct dt_segments *segments, size_t len,
                               struct dt_error *err)
 {
@@ -188,8 +189,8 @@ dt_result_t dt_segment_alloc(struct dt_segments *segments, size_t len,
 void dt_segment_enlarge(void *ptr, size_t len)
 {
     char *page = ptr;
-    /* a page that has none of its small ones yet cannot be had; a kernel that
-     * cannot do it at all says so at once */
+    /* the kernel only collapses pages of which at least one is present; one
+     * that does not support it fails at the first */
     for (; len >= HUGE_PAGE; page += HUGE_PAGE, len -= HUGE_PAGE) {
         *(volatile char *)page = 0;
         if (madvise(page, HUGE_PAGE, MADV_COLLAPSE))
@@ -221,7 +222,7 @@ bool dt_segment_free(struct dt_segments *segments, void *ptr)
     return true;
 }
 
-/* ---- the others' side ---- */
+/* ---- the peers' side ---- */
 
 dt_result_t dt_segment_view_open(int fd, struct dt_segment_view **view,
                                  struct dt_error *err)
@@ -245,7 +246,8 @@ void dt_segment_view_close(struct dt_segment_view *view)
     free(view);
 }
 
-/* Is it in the file? That cannot be shrunk, so what is stays. */
+/* Is it inside the file? The file cannot be shrunk, so the answer stays true.
+ */
 static bool within(struct dt_segment_view *view, uint64_t offset, size_t len)
 {
     struct stat st;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* segment.h - memory of one rank that the ranks of its node can map: its
- * boards, and what its program got from mem_alloc.
+ * boards, and memory of mem_alloc.
  *
- * All of it lies in the file of the rank's inbox, behind the inbox, so a place
- * in it is known to everybody by its offset. The file only grows; what is freed
- * becomes a hole of zeros. So a mapping, once made, stays right for ever, and
- * nobody has to be told that something was freed: who reads it all the same
- * sees zeros, or what is there now. */
+ * All of it lies in the file of the rank's inbox, behind the inbox, so an
+ * offset identifies a byte for all ranks. The file only grows; what is freed
+ * becomes a hole of zeros. So a mapping stays valid for ever, and no rank needs
+ * to be notified that something was freed: a rank that still reads it sees
+ * zeros, or what is there now. */
 #ifndef DT_TL_SHM_SEGMENT_H
 #define DT_TL_SHM_SEGMENT_H
 
@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 
-/* ---- the owner's side; one thread at a time, but for find and at ---- */
+/* ---- the owner's side: one thread at a time, except for find and at ---- */
 
 struct dt_segment {
     uint64_t offset;
@@ -40,7 +40,7 @@ struct dt_segments {
     _Atomic size_t nregions;
 };
 
-/* Give out what is behind begin in this file (borrowed). */
+/* Allocate from this file (borrowed), from offset begin on. */
 void dt_segments_init(struct dt_segments *segments, int fd, uint64_t begin);
 
 /* len > 0 bytes of zeros, aligned to a page, or, if there are more of them, to
@@ -49,22 +49,22 @@ dt_result_t dt_segment_alloc(struct dt_segments *segments, size_t len,
                              void **ptr, uint64_t *offset,
                              struct dt_error *err);
 
-/* Put huge pages into such memory, where that is possible: a call takes as long
- * as filling it with zeros. Many systems give none to shared memory unless they
- * are asked like this. */
+/* Use huge pages for such memory, where the kernel can; takes as long as
+ * filling it with zeros. Many systems give none to shared memory unless asked
+ * like this.
+ */
 void dt_segment_enlarge(void *ptr, size_t len);
 
-/* Have the pages of such memory, the own or a peer's, in one go, where the
- * kernel can: for being written, or only read. Whatever is there, it is safe.
- */
+/* Map all pages of such memory, this rank's or a peer's, in one call, where the
+ * kernel can; write: for writing. Does not change the contents. */
 void dt_segment_populate(void *ptr, size_t len, bool write);
 
-/* Give it back; false: it is none. */
+/* Free it; false: ptr is not the start of such memory. */
 bool dt_segment_free(struct dt_segments *segments, void *ptr);
 
 void dt_segments_fini(struct dt_segments *segments);
 
-/* The offset of len bytes at ptr, if they are in such memory, else 0. */
+/* The offset of len bytes at ptr if all of them are in such memory, else 0. */
 static inline uint64_t dt_segment_find(const struct dt_segments *segments,
                                        const void *ptr, size_t len)
 {
@@ -78,7 +78,7 @@ static inline uint64_t dt_segment_find(const struct dt_segments *segments,
     return 0;
 }
 
-/* What is at such an offset. */
+/* The address of an offset; NULL: it is not mapped. */
 static inline char *dt_segment_at(const struct dt_segments *segments,
                                   uint64_t offset)
 {
@@ -91,7 +91,7 @@ static inline char *dt_segment_at(const struct dt_segments *segments,
     return NULL;
 }
 
-/* ---- the others' side; any thread ---- */
+/* ---- the peers' side: any thread ---- */
 
 #define DT_WINDOW_SHIFT 30
 #define DT_WINDOWS      1024
@@ -104,15 +104,15 @@ struct dt_segment_view {
     char *_Atomic window[DT_WINDOWS];
 };
 
-/* See the memory in this file, which belongs to the view now. Error
- * NO_MEMORY; then the file is still the caller's. */
+/* Open the memory of a peer; on success the view owns the file. Error
+ * NO_MEMORY. */
 dt_result_t dt_segment_view_open(int fd, struct dt_segment_view **view,
                                  struct dt_error *err);
 
 /* NULL is fine. */
 void dt_segment_view_close(struct dt_segment_view *view);
 
-/* What dt_segment_view_at does when it is new or wrong. */
+/* The slow path of dt_segment_view_at. */
 char *dt_segment_view_map(struct dt_segment_view *view, uint64_t offset,
                           size_t len);
 

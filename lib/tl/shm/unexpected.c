@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* unexpected.c - messages that came before their receive. */
+/* unexpected.c - messages that arrive before their receive is posted. */
 #include "tl/shm/unexpected.h"
 
 #include <stdlib.h>

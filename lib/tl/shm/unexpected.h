@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* unexpected.h - messages that came before their receive, one queue per peer.
+/* unexpected.h - messages that arrive before their receive is posted, per peer.
  */
 #ifndef DT_TL_SHM_UNEXPECTED_H
 #define DT_TL_SHM_UNEXPECTED_H
@@ -21,8 +21,8 @@ struct dt_unexpected_queue {
     struct dt_unexpected *first, *last;
 };
 
-/* Buffers by the power of two they hold, kept for reuse: the same traffic
- * again allocates nothing. */
+/* Free buffers by the power of two of their size: repeated traffic allocates
+ * nothing. */
 struct dt_unexpected_pool {
     struct dt_unexpected *bins[48];
 };
@@ -37,7 +37,7 @@ void dt_unexpected_free(struct dt_unexpected_pool *pool);
 void dt_unexpected_append(struct dt_unexpected_queue *queue,
                           struct dt_unexpected *unexpected);
 
-/* Take the first with this tag, but for its note bit; NULL: none. */
+/* Remove the first with this tag, whatever its notice bit; NULL: none. */
 struct dt_unexpected *dt_unexpected_take(struct dt_unexpected_queue *queue,
                                          uint64_t tag);
 

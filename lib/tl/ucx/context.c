@@ -119,7 +119,7 @@ static void tune(struct dt_ucx *ucx, ucp_config_t *config, const char *found)
 }
 
 /* Over TCP, UCX would copy GPU memory through the host in small pieces. */
-static bool takes_gpu(const struct dt_ucx *ucx, int gpu_memory)
+static bool takes_gpu(const struct dt_ucx *ucx, long gpu_memory)
 {
     const uint64_t cuda =
         UCS_BIT(UCS_MEMORY_TYPE_CUDA) | UCS_BIT(UCS_MEMORY_TYPE_CUDA_MANAGED);
@@ -164,7 +164,7 @@ static dt_result_t make_worker(struct dt_ucx *ucx, struct dt_error *err)
     return make_card(ucx, attr.address_length, err);
 }
 
-dt_result_t dt_ucx_start(struct dt_ucx *ucx, int gpu_memory,
+dt_result_t dt_ucx_start(struct dt_ucx *ucx, long gpu_memory,
                          struct dt_error *err)
 {
     ucp_config_t *config;

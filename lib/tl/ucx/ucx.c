@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/env.h"
+
 static struct dt_ucx *ucx_of(struct dt_tl *tl)
 {
     return (struct dt_ucx *)tl;
@@ -298,13 +300,18 @@ static dt_result_t ucx_open(const struct dt_tl_config *config,
         return dt_error_set(err, DT_ERR_SYSTEM,
                             "%zu ranks: the UCX transport supports %zu at most",
                             config->size, DT_UCX_MAX_RANKS);
+    long gpu_memory;
+    dt_result_t result =
+        dt_env_long(DT_ENV_GPU_DIRECT, -1, 0, 1, &gpu_memory, err);
+    if (result != DT_SUCCESS)
+        return result;
     struct dt_ucx *ucx = calloc(1, sizeof(*ucx));
     if (!ucx)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
     ucx->tl.ops = &dt_tl_ucx;
     ucx->rank = config->rank;
     ucx->size = config->size;
-    dt_result_t result = dt_ucx_start(ucx, config->gpu_memory, err);
+    result = dt_ucx_start(ucx, gpu_memory, err);
     if (result != DT_SUCCESS) {
         ucx_close(&ucx->tl);
         return result;

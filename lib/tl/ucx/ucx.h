@@ -195,9 +195,11 @@ void dt_ucx_request_complete(struct dt_ucx *ucx, struct dt_tl_req *req,
 
 /* ---- context.c ---- */
 
-/* Start UCX: context, worker and address; gpu_memory is that of dt_tl_config.
- * On an error, dt_ucx_stop frees what was started. */
-dt_result_t dt_ucx_start(struct dt_ucx *ucx, int gpu_memory,
+/* Start UCX: context, worker and address. gpu_memory says whether messages may be
+ * in GPU memory: 0: no; 1: wherever UCX can; -1: only where the network can by
+ * RDMA. When it fails, *ucx holds what it has started, which dt_ucx_stop
+ * releases. */
+dt_result_t dt_ucx_start(struct dt_ucx *ucx, long gpu_memory,
                          struct dt_error *err);
 void dt_ucx_stop(struct dt_ucx *ucx);
 

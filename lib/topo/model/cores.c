@@ -19,7 +19,7 @@ struct cores {
     uint16_t have[DT_PLACE_MAX_TASKS]; /* cores of a task, so far */
 };
 
-/* The first member not below cpu; MAX_CPUS if there is none. */
+/* The lowest member that is at least cpu; MAX_CPUS if there is none. */
 static size_t next_cpu(const dt_cpuset_t *set, size_t cpu)
 {
     for (size_t w = cpu / 64; w < NWORDS; w++) {
@@ -43,9 +43,10 @@ static void subtract(dt_cpuset_t *from, const dt_cpuset_t *set)
         from->word[w] &= ~set->word[w];
 }
 
-/* ---- what was granted ---- */
+/* ---- granted CPUs ---- */
 
-/* Without a topology, or with one of another machine, what Slurm says. */
+/* Without a topology, or with that of another machine, Slurm's grant decides.
+ */
 static void set_granted(struct cores *c, const dt_cpuset_t *asked)
 {
     bool any = is_empty(asked);
@@ -56,7 +57,7 @@ static void set_granted(struct cores *c, const dt_cpuset_t *asked)
         c->granted = *asked;
 }
 
-/* A CPU whose core is not known is a core. */
+/* A CPU whose core is not known counts as a core of its own. */
 static void number_cores(struct cores *c)
 {
     uint16_t number[MAX_CPUS], n = 0;
@@ -128,7 +129,7 @@ static void locate_tasks(struct cores *c)
     }
 }
 
-/* ---- cutting ---- */
+/* ---- dividing a locality ---- */
 
 /* Part of the granted CPUs, and the tasks that may use it. */
 struct atom {
@@ -139,7 +140,7 @@ struct atom {
     uint16_t sharer[DT_PLACE_MAX_TASKS];
 };
 
-/* cpus is set already. */
+/* Fill the rest of a part whose cpus are set. */
 static void fill_atom(const struct cores *c, uint64_t localities,
                       struct atom *atom)
 {
@@ -178,7 +179,7 @@ static void hand_out(struct cores *c, const struct atom *atom,
     }
 }
 
-/* One core for the j-th sharer, whoever else has it. */
+/* Give the j-th sharer one core, even if another task has it, too. */
 static void lend(struct cores *c, const struct atom *atom, size_t j)
 {
     dt_place_task_t *task = &c->task[atom->sharer[j]];
@@ -263,7 +264,7 @@ static void borrow(struct cores *c, dt_cpuset_t *spare, uint64_t localities,
     fill_atom(c, localities, atom);
 }
 
-/* Those of few localities first: whoever has other cores needs fewer here. */
+/* Tasks of few localities first: a task of several gets cores elsewhere. */
 static void cut(struct cores *c)
 {
     struct atom atom;
@@ -292,7 +293,7 @@ static void cut(struct cores *c)
     }
 }
 
-/* Localities that overlap can have left a task without. */
+/* Where localities overlap, a task can be left without CPUs. */
 static void lend_to_the_poor(struct cores *c)
 {
     struct atom atom;
@@ -308,7 +309,7 @@ static void lend_to_the_poor(struct cores *c)
     }
 }
 
-/* Whoever had to borrow may have far cores only. */
+/* A task that got added cores may have no near one. */
 static void note_far(struct cores *c, size_t t)
 {
     dt_cpuset_t near = {{0}};
@@ -320,7 +321,7 @@ static void note_far(struct cores *c, size_t t)
         c->task[t].notes |= DT_PLACE_NOTE_FAR_CPUS;
 }
 
-/* A GPU's own memory is no place for the task's. */
+/* NUMA nodes that are GPU memory are never preferred for host memory. */
 static void find_numas(const dt_topo_t *topo, dt_place_task_t *task)
 {
     for (size_t n = 0; n < topo->nnumas; n++) {

@@ -32,8 +32,8 @@ static int distance(const dt_topo_t *topo, size_t gpu, size_t nic)
     return path;
 }
 
-/* Drop those that have but a quarter of the speed of the fastest, or less: for
- * management or storage, where others carry the GPUs' traffic. */
+/* Drop NICs with at most a quarter of the speed of the fastest: they are for
+ * management or storage. */
 static size_t drop_slow(const dt_topo_t *topo, uint8_t *nic, size_t n)
 {
     uint32_t fastest = 0;
@@ -89,8 +89,8 @@ static bool shares(const struct nearest *a, const struct nearest *b)
     return false;
 }
 
-/* A GPU whose own NIC is down would find those of its neighbours: what another
- * GPU is nearer to is left to it, if anything else is as near. */
+/* A GPU whose nearest NIC is down would take those of other GPUs: leave a NIC
+ * to the GPUs that are nearer to it, if another one is as near. */
 static void leave_to_nearer(const struct nearest *all, size_t n,
                             const struct nearest *from, struct nearest *left)
 {

@@ -9,7 +9,7 @@
 
 /* Set nic, nnics and gpu_nic of task[0 .. request->ntasks-1] from their own
  * GPUs. What a GPU gets depends on its node alone, not on the grant, so that
- * jobs that share a node do not meet on one NIC:
+ * jobs that share a node do not use the same NIC:
  * CLOSEST: of k GPUs that tie on the same m NICs, the r-th gets the NICs r, r +
  * k, ... of them, m/k in number; with fewer NICs than GPUs NIC r modulo m. A
  * GPU leaves NICs that others are nearer to, as when its own is down, to them

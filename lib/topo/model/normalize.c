@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* normalize.c - what sources leave open: order, cores, localities, paths. */
+/* normalize.c - fills in what a source leaves open: order, cores, localities,
+ * paths. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "topo/model/model.h"
 
-/* ---- are the indices sane? ---- */
+/* ---- checks ---- */
 
 static bool below(int index, uint32_t n)
 {
@@ -21,35 +22,41 @@ static dt_result_t check(const dt_topo_t *topo, struct dt_error *err)
         /* a parent comes before its child, so there is no cycle */
         if (!below(topo->switches[i].parent, i) ||
             !below(topo->switches[i].numa, nnumas))
-            return dt_error_set(err, DT_ERR_CORRUPT,
-                                "PCIe switch %u hangs under what is not there",
-                                i);
+            return dt_error_set(
+                err, DT_ERR_CORRUPT,
+                "PCIe switch %u has a parent that does not exist", i);
     for (uint32_t i = 0; i < topo->ngpus; i++) {
         const dt_topo_gpu_t *gpu = &topo->gpu[i];
         if (!below(gpu->numa, nnumas) || !below(gpu->memory_numa, nnumas) ||
             !below(gpu->under, nswitches) ||
             !below(gpu->package, DT_TOPO_MAX_PACKAGES))
-            return dt_error_set(err, DT_ERR_CORRUPT,
-                                "GPU %u belongs to what is not there", i);
+            return dt_error_set(
+                err, DT_ERR_CORRUPT,
+                "GPU %u refers to a NUMA node, switch or package "
+                "that does not exist",
+                i);
     }
     for (uint32_t i = 0; i < topo->nnics; i++) {
         const dt_topo_nic_t *nic = &topo->nic[i];
         if (!below(nic->numa, nnumas) || !below(nic->under, nswitches) ||
             !below(nic->package, DT_TOPO_MAX_PACKAGES))
-            return dt_error_set(err, DT_ERR_CORRUPT,
-                                "NIC %s belongs to what is not there",
-                                nic->name);
+            return dt_error_set(
+                err, DT_ERR_CORRUPT,
+                "NIC %s refers to a NUMA node, switch or package "
+                "that does not exist",
+                nic->name);
     }
     for (uint32_t i = 0; i < nnumas; i++)
         if (!below(topo->numa[i].gpu, topo->ngpus) ||
             !below(topo->numa[i].package, DT_TOPO_MAX_PACKAGES))
             return dt_error_set(err, DT_ERR_CORRUPT,
-                                "NUMA node %u belongs to what is not there",
+                                "NUMA node %u refers to a GPU or package that "
+                                "does not exist",
                                 topo->numa[i].id);
     return DT_SUCCESS;
 }
 
-/* More memory than any machine has is a broken number: nobody knows. */
+/* More memory than any machine has is an error of the source. */
 static void doubt_memory(dt_topo_t *topo)
 {
     for (uint32_t i = 0; i < topo->nnumas; i++)
@@ -113,7 +120,7 @@ static void sort_devices(dt_topo_t *topo, uint8_t *from)
 
 static uint8_t worse(uint8_t a, uint8_t b)
 {
-    if (a >= DT_PATH_UNKNOWN || b >= DT_PATH_UNKNOWN) /* the one that knows */
+    if (a >= DT_PATH_UNKNOWN || b >= DT_PATH_UNKNOWN) /* the known one */
         return a < b ? a : b;
     return a > b ? a : b;
 }
@@ -195,7 +202,7 @@ static void number_cpus(dt_topo_t *topo)
     for (uint32_t c = 0; c < DT_TOPO_MAX_CPUS; c++) {
         if (topo->cpu[c].present)
             topo->ncpus = c + 1;
-        else /* offline: nobody may count on it */
+        else /* offline */
             for (uint32_t i = 0; i < topo->nnumas; i++)
                 dt_cpuset_remove(&topo->numa[i].cpus, c);
     }
@@ -233,7 +240,7 @@ static void number_cores(dt_topo_t *topo)
         infer_cores(topo, &topo->numa[i].cpus);
     for (uint32_t i = 0; topo->nnumas == 0 && i < topo->ngpus; i++)
         infer_cores(topo, &topo->gpu[i].cpus);
-    /* a number that no source has given yet, for CPUs without a core */
+    /* an unused number, for CPUs without a core */
     uint16_t renamed[DT_TOPO_MAX_CPUS], next = 0;
     memset(renamed, 0xff, sizeof(renamed));
     for (uint32_t c = 0; c < topo->ncpus; c++) {

@@ -16,9 +16,9 @@
  * pairs across packages, then the first in order of GPUs: group 0 has the
  * lowest it can, then group 1, and so on.
  *
- * Exact for up to 10 GPUs, and for more where the search ends within its effort
+ * Exact for up to 10 GPUs, and for more where the search ends within its budget
  * (about a millisecond); else the best that greedy starts, exchanges of pairs
- * and a part of the search came to. */
+ * and a part of the search have found. */
 void dt_partition(const dt_topo_t *topo, const uint8_t *gpu, size_t n,
                   const uint8_t *size, size_t ngroups,
                   uint8_t group[DT_TOPO_MAX_GPUS]);

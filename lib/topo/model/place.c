@@ -10,7 +10,7 @@
 #include "topo/model/partition.h"
 #include "topo/model/score.h"
 
-/* ---- is the request sane? ---- */
+/* ---- checks of the request ---- */
 
 static dt_result_t check_gpus(const dt_place_request_t *request,
                               struct dt_error *err)
@@ -150,8 +150,8 @@ static void own(dt_place_task_t *task, uint8_t gpu)
     task->own[task->nown++] = gpu;
 }
 
-/* When some may be left over, lost ones are the first. Returns how many of
- * usable[] there are. */
+/* Where not all GPUs are needed, lost ones are left out first. Returns the
+ * number of usable[]. */
 static size_t leave_lost(const dt_place_request_t *request, size_t needed,
                          uint8_t *usable)
 {
@@ -220,8 +220,8 @@ static void see(dt_place_task_t *task, uint8_t gpu)
         task->visible[task->nvisible++] = gpu;
 }
 
-/* Dealt out in turns: the first own one of every task, in order of tasks, then
- * the second ones, and so on. */
+/* Round robin: the first own GPU of every task, in order of tasks, then the
+ * second ones, and so on. */
 static void see_in_turns(const dt_place_request_t *request,
                          const dt_place_task_t *all, dt_place_task_t *task)
 {
@@ -252,7 +252,7 @@ static void see_gpus(const dt_place_request_t *request,
         see(task, request->gpu[(last + i) % request->ngpus]);
 }
 
-/* ---- what a user should be told ---- */
+/* ---- notes for the user ---- */
 
 static bool knows_nothing(const dt_place_request_t *request)
 {

@@ -29,7 +29,7 @@ static void collect(const dt_topo_t *topo, const dt_cpuset_t *set,
         }
 }
 
-/* true if t threads per core, split or adjacent, says it all */
+/* Do "t threads per core, split or adjacent" describe all cores? */
 static bool regular(const struct threads *all, size_t t, bool adjacent)
 {
     size_t ncores = all->n / t;

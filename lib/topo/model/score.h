@@ -14,7 +14,7 @@
 #define DT_SCORE_LOCALITY ((int64_t)1 << 11)
 #define DT_SCORE_FAR      ((int64_t)1)
 
-/* The class of the way over PCI between two devices, UNKNOWN as SYS. */
+/* The path class over PCI between two devices, UNKNOWN as SYS. */
 uint32_t dt_score_pci(const dt_topo_t *topo, size_t a, size_t b);
 
 /* What the pair of GPUs a and b adds to a set that both are in. A set is worth

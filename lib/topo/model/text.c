@@ -86,7 +86,7 @@ static dt_result_t keep(const struct reader *r, const struct dt_kv *pair,
 
 /* Which CPUs share a core. */
 struct cores {
-    int16_t threads; /* per core, 0: not said */
+    int16_t threads; /* per core, 0: not given */
     bool adjacent;
     const char *list; /* "0+4,1+5" */
 };
@@ -233,7 +233,7 @@ static dt_result_t read_switch(struct reader *r)
     dt_topo_switch_t *added = dt_topo_add_switch(r->topo, r->lines.err);
     if (!added)
         return DT_ERR_UNSUPPORTED;
-    /* named last: it cannot hang under itself */
+    /* the name is set last, so that Under= cannot name the switch itself */
     dt_result_t rc = DT_SUCCESS;
     for (size_t i = 1; i < r->lines.n && rc == DT_SUCCESS; i++) {
         const struct dt_kv *pair = &r->lines.pair[i];
@@ -457,7 +457,7 @@ static dt_result_t read_rows(struct reader *r)
     return rc;
 }
 
-/* ---- the whole ---- */
+/* ---- the file ---- */
 
 static dt_result_t read_header(struct reader *r)
 {

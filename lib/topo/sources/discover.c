@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* discover.c - this node: hwloc, and NVML where it is. */
+/* discover.c - this node: hwloc, and NVML where it is installed. */
 #include "topo/sources.h"
 #include "topo/sources/kernel.h"
 
@@ -17,7 +17,7 @@ dt_result_t dt_topo_discover(bool drivers, dt_topo_t **topo,
     rc = drivers ? dt_topo_ask_nvml(made, &why) : DT_ERR_NOT_FOUND;
     if (rc == DT_SUCCESS)
         source = "hwloc, NVML";
-    else if (rc != DT_ERR_NOT_FOUND) /* hwloc says less, but is right */
+    else if (rc != DT_ERR_NOT_FOUND) /* what hwloc knows is still right */
         dt_topo_text(made->missing, sizeof(made->missing), why.text);
     dt_topo_text(made->source, sizeof(made->source), source);
     *topo = made;

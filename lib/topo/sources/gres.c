@@ -27,7 +27,7 @@ struct reader {
     } links[DT_TOPO_MAX_GPUS];
 };
 
-/* What one line says; the values are the line's. */
+/* The pairs of one line; their values belong to the line. */
 struct entry {
     const struct dt_kv *name, *node, *type, *file, *files, *count, *cores,
         *links;
@@ -47,7 +47,7 @@ static bool is_continued(const char *at, const char **end)
     return true;
 }
 
-/* The next line with words, in r->lines; *more is false at the end. */
+/* The next line with pairs, in r->lines; *more is false at the end. */
 static dt_result_t next_line(struct reader *r, bool *more)
 {
     for (*more = false; r->at < r->end && !*more;) {
@@ -240,7 +240,8 @@ static dt_result_t add_gpu(struct reader *r, const struct entry *entry,
                         : DT_SUCCESS;
 }
 
-/* How many GPUs the line stands for, and their files, "" if it names none. */
+/* The number of GPUs that the line describes, and their files, "" if it names
+ * none. */
 static dt_result_t count_gpus(const struct reader *r, const struct entry *entry,
                               struct files *files, uint64_t *n)
 {
@@ -296,7 +297,7 @@ static dt_result_t read_line(struct reader *r)
     return rc;
 }
 
-/* ---- the whole ---- */
+/* ---- the file ---- */
 
 /* Slurm orders GPUs by the place of -1 in their lists, not by line. */
 static dt_result_t join_links(struct reader *r)

@@ -30,11 +30,11 @@ static void find_line(const char *text, const char *key, char *value,
     }
 }
 
-/* The driver's page about one GPU: "Device Minor: 	 0" and so on. */
+/* The driver's file about one GPU: "Device Minor: 	 0" and so on. */
 static void ask_nvidia(dt_topo_gpu_t *gpu, const char *folder)
 {
     char path[512], text[4096], value[128];
-    size_t size; /* the kernel says 0 */
+    size_t size; /* unused: 0 for files of /proc */
     snprintf(path, sizeof(path), "%s/%s/information", folder, gpu->bus);
     int fd = dt_file_open(AT_FDCWD, path, &size);
     if (fd < 0)
@@ -56,7 +56,7 @@ static void ask_nvidia(dt_topo_gpu_t *gpu, const char *folder)
         dt_topo_text(gpu->name, sizeof(gpu->name), value);
 }
 
-/* Its render node, the only one: partitions have others elsewhere. */
+/* The GPU's only render node; partitions have their own elsewhere. */
 static void ask_drm(dt_topo_gpu_t *gpu, const char *folder)
 {
     char path[512];
@@ -95,7 +95,7 @@ static bool read_line(const char *folder, const dt_topo_nic_t *nic,
                      nic->port > 0 ? nic->port : 1, what);
     if (n < 0 || (size_t)n >= sizeof(path) || strchr(nic->name, '/'))
         return false;
-    size_t size; /* of a page, whatever is in it */
+    size_t size; /* unused: a page for files of /sys */
     int fd = dt_file_open(AT_FDCWD, path, &size);
     if (fd < 0)
         return false;

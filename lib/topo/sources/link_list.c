@@ -26,7 +26,7 @@ static void add(uint16_t *sum, uint32_t count)
     *sum = count > UINT16_MAX ? UINT16_MAX : (uint16_t)count;
 }
 
-/* To each part of a GPU that is cut into parts: they share its bus id. */
+/* Partitions of a GPU share its bus id: each gets the link. */
 static bool apply_direct(const struct dt_link *link, dt_topo_t *topo)
 {
     bool found = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* load.c - a topology from a file of any format, told by its content. */
+/* load.c - a topology from a file of any format, recognised by its content. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static const struct format format_matrix = {"nvidia-smi topo -m",
                                             dt_topo_read_matrix};
 static const struct format format_gres = {"gres.conf", dt_topo_read_gres};
 
-/* Behind blanks and the escape sequences of terminals. */
+/* The first character after blanks and the escape sequences of terminals. */
 static const char *skip_blanks(const char *at, const char *end)
 {
     for (; at < end; at++) {
@@ -89,7 +89,7 @@ static dt_result_t on_root(void *arg, const struct dt_xml_element *element,
         *found = &format_hwloc;
     else if (strcmp(element->name, "system") == 0)
         *found = &format_nccl;
-    /* not the end of the file: only to look no further */
+    /* any result but SUCCESS stops the walk */
     return dt_error_set(err, DT_ERR_UNSUPPORTED,
                         "XML of <%.64s>: expected the <topology> of hwloc or "
                         "the <system> of NCCL and RCCL",
@@ -147,7 +147,7 @@ dt_result_t dt_topo_read(const char *data, size_t len, dt_topo_t **topo,
 
 /* ---- files ---- */
 
-/* For NCCL to read it again, from another directory. */
+/* NCCL reads the same file, perhaps in another working directory. */
 static void note_nccl_file(const char *path, dt_topo_t *topo)
 {
     char *absolute = realpath(path, NULL);

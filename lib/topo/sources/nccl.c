@@ -3,7 +3,7 @@
 /* nccl.c - a topology from the XML of NCCL or RCCL:
  *   system > cpu > pci ... > gpu > nvlink or xgmi
  *                          > nic > net
- * What else there is says nothing that we need. */
+ * Other elements are not used. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ struct function {
     char bus[24]; /* "" if it has none */
     size_t line;
     uint32_t class, vendor, device;
-    int parent;   /* index, -1: it hangs under its CPU */
+    int parent;   /* index, -1: it is right below its CPU */
     int numa;     /* index into topo->numa, -1 unknown */
     int bridge;   /* index in the tree, -1: none */
     int gpu, nic; /* the first device in it; index, -1 none */
@@ -49,7 +49,7 @@ struct reader {
     dt_result_t rc; /* of what was done at end tags */
 
     enum kind open[DT_TOPO_MAX_DEPTH]; /* the elements around the next */
-    size_t skipped; /* depth of a <cpu> that is none of ours; 0: none */
+    size_t skipped; /* depth of a <cpu> of another node; 0: none */
     char host[32];  /* the host_hash of the first <cpu> */
     int pci;        /* the innermost open function, -1 none */
     int numa;       /* of the open <cpu>: index, -1 unknown */
@@ -328,7 +328,7 @@ static dt_result_t add_bare(struct reader *r, int pci)
         f->class == 0x0300 && f->vendor && vendor_of(f) == DT_VENDOR_UNKNOWN;
     if ((base == 0x03 && !display) || f->class == 0x1200)
         return add_gpu(r, pci) ? DT_SUCCESS : DT_ERR_UNSUPPORTED;
-    if (base != 0x02 || !*f->bus) /* nobody could call it by a name */
+    if (base != 0x02 || !*f->bus) /* it would have no name */
         return DT_SUCCESS;
     dt_topo_nic_t *nic = dt_topo_add_nic(r->topo, r->err);
     if (!nic)
@@ -423,7 +423,7 @@ static void on_end(void *arg, const char *name, size_t depth)
     }
 }
 
-/* ---- when all of it is known ---- */
+/* ---- after the last element ---- */
 
 static dt_result_t check_bus(const struct reader *r, size_t at, bool *unique)
 {
@@ -443,7 +443,7 @@ static dt_result_t check_bus(const struct reader *r, size_t at, bool *unique)
     return DT_SUCCESS;
 }
 
-/* The switches, some of which are invented and may lack a bus id. */
+/* Some switches are invented by NCCL and have no bus id. */
 static dt_result_t grow_tree(struct reader *r)
 {
     for (size_t i = 0; i < r->nfunctions; i++) {

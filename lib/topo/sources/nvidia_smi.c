@@ -12,7 +12,7 @@
 
 enum { MAX_WORDS = DT_TOPO_MAX_DEVICES + 16, MAX_NAME = 32 };
 
-/* Behind the devices. */
+/* Columns after those of the devices. */
 enum column {
     COLUMN_CPUS,
     COLUMN_NUMA,
@@ -126,7 +126,7 @@ static bool is_gpu(const struct word *word)
 
 /* ---- cells ---- */
 
-/* SOC is what SYS was called before 2017; N/A says nothing. */
+/* SOC is what SYS was called before 2017; N/A is unknown. */
 static bool parse_path(const struct word *word, uint8_t *path)
 {
     static const struct {
@@ -179,7 +179,7 @@ static dt_result_t add_device(struct reader *r, const struct word *word)
     return DT_SUCCESS;
 }
 
-/* The columns behind the devices, from word at on: each is two or three words,
+/* The columns after the devices, from word at on: each is two or three words,
  * with any blanks between them. */
 static void read_columns(struct reader *r, size_t at)
 {
@@ -294,7 +294,8 @@ static dt_result_t add_numa(struct reader *r, size_t row,
     const char *end = word->at + word->len;
     uint32_t id;
     *index = -1;
-    /* in "0,2-17", as Grace has it, GPU memory follows; in "0-1" nobody knows
+    /* in "0,2-17", as Grace has it, GPU memory follows; in "0-1" it is
+     * ambiguous
      */
     if (number(word->at, end, INT32_MAX, '-', &id) &&
         memchr(word->at, '-', word->len))
@@ -344,7 +345,7 @@ static dt_result_t read_tail_cell(struct reader *r, size_t row,
 }
 
 /* With fewer words than columns some cell is blank: only a list of CPUs in the
- * first is beyond doubt. */
+ * first is certain. */
 static dt_result_t read_tail(struct reader *r, size_t row)
 {
     const struct word *word = r->line.word + r->ndevices + 1;
@@ -399,7 +400,7 @@ static dt_result_t check_symmetry(const struct reader *r)
     return DT_SUCCESS;
 }
 
-/* ---- the whole ---- */
+/* ---- the text ---- */
 
 /* "NIC0: mlx5_0" behind the matrix. */
 static void read_legend(struct reader *r)
@@ -420,7 +421,7 @@ static void read_legend(struct reader *r)
 }
 
 /* The CPUs of a NUMA node are those near its GPUs; one with CPUs is no GPU's
- * memory, whatever a row says. */
+ * memory, even if a row says so. */
 static void fill_numas(dt_topo_t *topo)
 {
     for (uint32_t i = 0; i < topo->ngpus; i++) {

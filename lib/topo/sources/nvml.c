@@ -114,18 +114,18 @@ static void close_nvml(struct dt_nvml *nvml)
 
 /* ---- one query ---- */
 
-/* A GPU that NVML lets us talk to. */
+/* A GPU that NVML answers for. */
 struct found {
     void *device;
     char bus[24];
     bool placed; /* it is in the new topology, whole or as partitions */
-    bool mig;    /* its partitions may not talk to any other GPU */
+    bool mig;    /* its partitions have no peer access to other GPUs */
     uint16_t over_switch;              /* links to switches */
     uint16_t direct[DT_TOPO_MAX_GPUS]; /* links to found[] */
 };
 
 /* The matrices are over device indices, which MIG instances shift: so a new
- * topology is built, and takes the place of the old one when all is well. */
+ * topology is built, and replaces the old one when nothing failed. */
 struct query {
     struct dt_nvml nvml;
     const dt_topo_t *old;
@@ -154,7 +154,7 @@ static bool bus_of(struct dt_nvml_pci *pci, char bus[24])
     return dt_topo_bus(pci->text, bus);
 }
 
-/* Returns what NVML said of the device. */
+/* Returns NVML's result for the device. */
 static int add_found(struct query *q, void *device)
 {
     struct dt_nvml_pci pci = {.domain = 0};
@@ -169,7 +169,8 @@ static int add_found(struct query *q, void *device)
     return 0;
 }
 
-/* Not: hidden from this process, or unknown to the driver. */
+/* A GPU that is only hidden from this process, or unknown to the driver, is not
+ * lost. */
 static bool is_lost(int code)
 {
     return code == DT_NVML_LOST || code == DT_NVML_RESET_REQUIRED ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* pci_tree.c - a tree of PCI bridges, boiled down. */
+/* pci_tree.c - path classes and switches from a tree of PCI bridges. */
 #include "topo/sources/pci_tree.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ int dt_pci_add(struct dt_pci_tree *tree, const char *name, int parent,
     }
     if (parent < -1 || parent >= (int)tree->n) {
         dt_error_set(err, DT_ERR_CORRUPT,
-                     "PCI bridge %s hangs under what is not there", name);
+                     "PCI bridge %s has a parent that does not exist", name);
         return -1;
     }
     struct dt_pci_bridge bridge = {
@@ -90,8 +90,8 @@ static dt_result_t check(const struct dt_pci_tree *tree, const int *bridge,
     for (size_t i = 0; i < topo->ngpus + topo->nnics; i++)
         if (bridge[i] < -1 || bridge[i] >= (int)tree->n)
             return dt_error_set(err, DT_ERR_CORRUPT,
-                                "device %zu hangs under a PCI bridge that is "
-                                "not there",
+                                "device %zu is under a PCI bridge that does "
+                                "not exist",
                                 i);
     return DT_SUCCESS;
 }

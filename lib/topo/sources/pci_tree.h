@@ -11,7 +11,7 @@
 
 struct dt_pci_bridge {
     char name[32]; /* bus id; unique */
-    int parent;    /* index, -1: a root, hung under a CPU or NUMA node */
+    int parent;    /* index, -1: a root, below a CPU or NUMA node */
     bool host;     /* a host bridge */
     int numa;      /* index into topo->numa, -1 unknown */
 };
@@ -21,13 +21,13 @@ struct dt_pci_tree {
     struct dt_pci_bridge bridge[DT_PCI_MAX_BRIDGES];
 };
 
-/* Append a bridge whose parent is there already. Returns its index, or -1 with
- * err set. */
+/* Append a bridge whose parent has been added before. Returns its index, or -1
+ * with err set. */
 int dt_pci_add(struct dt_pci_tree *tree, const char *name, int parent,
                bool host, int numa, struct dt_error *err);
 
 /* Fill topo->pci between all devices, topo->switches and the under fields.
- * bridge[i] is what device i (GPUs, then NICs) hangs under, -1 unknown. For
+ * bridge[i] is the bridge above device i (GPUs, then NICs), -1 unknown. For
  * the nearest common bridge c of two devices:
  *   c is a host bridge                          PHB
  *   both at most one bridge below c             PIX (the two ports of a switch)

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
-#include "gpu/coll/node_part.h"
+#include "gpu/coll/node.h"
 #include "gpu/cuda/exchange.h"
 
 static int wrong;

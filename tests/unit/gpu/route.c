@@ -4,7 +4,7 @@
  * communicator and by what is to be had. */
 #include "coll/api/call.h"
 #include "gpu/coll/comm.h"
-#include "gpu/coll/node_part.h"
+#include "gpu/coll/node.h"
 #include "base/names.h"
 #include "../tap.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* share.c - memory of GPUs that processes share by descriptors,
- * and the hatch through which descriptors go; on the mock driver. */
+ * and descriptor passing; on the mock driver. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "gpu/coll/hatch.h"
+#include "gpu/coll/fdpass.h"
 #include "child.h"
 
 #define MIB ((size_t)1 << 20)
@@ -162,7 +162,7 @@ static void show(enum dt_gpu_sharing sharing, const char *wanted)
 {
     struct dt_gpu *gpu = open_mock();
     struct dt_gpu_handle handle;
-    struct dt_gpu_hatch_name name;
+    struct dt_fdpass_address name;
     int status = -1;
     char word[8];
     void *ptr;
@@ -171,7 +171,7 @@ static void show(enum dt_gpu_sharing sharing, const char *wanted)
     say(&handle, sizeof(handle));
     hear(&name, sizeof(name));
     if (sharing == DT_GPU_SHARE_FD) {
-        SUCCEEDS(dt_gpu_hatch_put(&name, 3, handle.fd, &err));
+        SUCCEEDS(dt_fdpass_send(&name, 3, handle.fd, &err));
         close(handle.fd);
     }
     say(word, 1);
@@ -185,19 +185,19 @@ static void show(enum dt_gpu_sharing sharing, const char *wanted)
     dt_gpu_unload(gpu);
 }
 
-/* Its handle, with the descriptor that came through the hatch. */
+/* Its handle, with the descriptor that came through the listener. */
 static struct dt_gpu_handle get_handle(void)
 {
     struct dt_gpu_handle handle;
-    struct dt_gpu_hatch_name name;
-    int hatch, fds[5];
+    struct dt_fdpass_address name;
+    int listener, fds[5];
     char word;
-    SUCCEEDS(dt_gpu_hatch_open(&hatch, &name, &err));
+    SUCCEEDS(dt_fdpass_open(&listener, &name, &err));
     hear(&handle, sizeof(handle));
     say(&name, sizeof(name));
     hear(&word, 1);
-    dt_gpu_hatch_take(hatch, fds, 5);
-    close(hatch);
+    dt_fdpass_receive(listener, fds, 5);
+    close(listener);
     for (int i = 0; i < 5; i++)
         NEED(i == 3 ? (fds[i] >= 0) == (handle.sharing == DT_GPU_SHARE_FD)
                     : fds[i] == -1,
@@ -293,10 +293,10 @@ static void case_import_refused(void)
     close(talk);
 }
 
-/* ---- the hatch ---- */
+/* ---- the listener ---- */
 
-/* A connection to a hatch, as anyone may make. */
-static int knock(const struct dt_gpu_hatch_name *name)
+/* A connection to a listener, as anyone may make. */
+static int knock(const struct dt_fdpass_address *name)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     int len = 1 + sprintf(at.sun_path + 1, "dt-gpu-");
@@ -334,20 +334,20 @@ static void send_odd(int to, uint32_t from, size_t len, int n)
     close(to);
 }
 
-static void case_hatch(void)
+static void case_fdpass(void)
 {
-    struct dt_gpu_hatch_name name, other;
-    int hatch, second, fds[3], ends[2];
+    struct dt_fdpass_address name, other;
+    int listener, second, fds[3], ends[2];
     char word[2] = "";
     NEED(pipe(ends) == 0, "%m");
     int before = descriptors();
-    SUCCEEDS(dt_gpu_hatch_open(&hatch, &name, &err));
-    SUCCEEDS(dt_gpu_hatch_open(&second, &other, &err));
+    SUCCEEDS(dt_fdpass_open(&listener, &name, &err));
+    SUCCEEDS(dt_fdpass_open(&second, &other, &err));
     NEED(memcmp(&name, &other, sizeof(name)) != 0, "names");
     close(second);
-    FAILS(dt_gpu_hatch_put(&other, 0, 0, &err), DT_ERR_UNSUPPORTED,
+    FAILS(dt_fdpass_send(&other, 0, 0, &err), DT_ERR_UNSUPPORTED,
           "another network namespace: Connection refused");
-    dt_gpu_hatch_take(hatch, fds, 3);
+    dt_fdpass_receive(listener, fds, 3);
     NEED(fds[0] == -1 && fds[1] == -1 && fds[2] == -1, "nothing came");
     /* strangers of this user */
     int silent = knock(&name);
@@ -357,10 +357,10 @@ static void case_hatch(void)
     send_odd(knock(&name), 0, 3, 1);
     send_odd(knock(&name), 3, 4, 1);
     send_odd(knock(&name), UINT32_MAX, 4, 1);
-    SUCCEEDS(dt_gpu_hatch_put(&name, 1, ends[1], &err));
-    SUCCEEDS(dt_gpu_hatch_put(&name, 1, 0, &err));
-    SUCCEEDS(dt_gpu_hatch_put(&name, 3, 0, &err));
-    dt_gpu_hatch_take(hatch, fds, 3);
+    SUCCEEDS(dt_fdpass_send(&name, 1, ends[1], &err));
+    SUCCEEDS(dt_fdpass_send(&name, 1, 0, &err));
+    SUCCEEDS(dt_fdpass_send(&name, 3, 0, &err));
+    dt_fdpass_receive(listener, fds, 3);
     NEED(fds[0] == -1 && fds[1] >= 0 && fds[2] == -1, "%d %d %d", fds[0],
          fds[1], fds[2]);
     close(ends[1]);
@@ -368,35 +368,35 @@ static void case_hatch(void)
              *word == '!',
          "the first one");
     NEED(fcntl(fds[1], F_GETFD) & FD_CLOEXEC, "close on exec");
-    /* one that nobody takes goes with the hatch */
-    SUCCEEDS(dt_gpu_hatch_put(&name, 2, fds[1], &err));
+    /* one that nobody takes goes with the listener */
+    SUCCEEDS(dt_fdpass_send(&name, 2, fds[1], &err));
     close(fds[1]);
     close(silent);
-    close(hatch);
+    close(listener);
     NEED(read(ends[0], word, 2) == 0, "its last copy is closed");
     NEED(descriptors() == before - 1, "descriptors");
 }
 
 /* Another user, at either side. */
-static void case_hatch_users(void)
+static void case_fdpass_users(void)
 {
-    struct dt_gpu_hatch_name name;
-    int hatch, fds[1], status = -1;
-    SUCCEEDS(dt_gpu_hatch_open(&hatch, &name, &err));
+    struct dt_fdpass_address name;
+    int listener, fds[1], status = -1;
+    SUCCEEDS(dt_fdpass_open(&listener, &name, &err));
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
         NEED(setuid(65534) == 0, "%m");
-        FAILS(dt_gpu_hatch_put(&name, 0, 0, &err), DT_ERR_UNSUPPORTED,
+        FAILS(dt_fdpass_send(&name, 0, 0, &err), DT_ERR_UNSUPPORTED,
               "another user's");
         send_odd(knock(&name), 0, 4, 1);
         _exit(0);
     }
     waitpid(pid, &status, 0);
     NEED(status == 0, "the other user");
-    dt_gpu_hatch_take(hatch, fds, 1);
+    dt_fdpass_receive(listener, fds, 1);
     NEED(fds[0] == -1, "not let through");
-    close(hatch);
+    close(listener);
 }
 
 int main(void)
@@ -436,8 +436,8 @@ int main(void)
         snprintf(variables, sizeof(variables), "DT_MOCK_FAIL=%s", import[i]);
         run_case(name, case_import_refused, variables);
     }
-    run_case("the hatch", case_hatch, "");
+    run_case("descriptor passing", case_fdpass, "");
     if (geteuid() == 0)
-        run_case("the hatch and another user", case_hatch_users, "");
+        run_case("descriptor passing and another user", case_fdpass_users, "");
     return tap_done();
 }

@@ -118,15 +118,15 @@ void mode_disagree(int argc, char **argv)
     const size_t none[16] = {0};
     (void)argc, (void)argv;
     refused(sum(mine, mine, 1000, stream), DT_ERR_MISMATCH,
-            "DT_CHECK: rank 1 calls dt_allreduce of 1000 f32, sum, on the "
-            "host, where rank 0 calls dt_allreduce of 1000 f32, sum, on a "
-            "GPU,");
+            "DT_CHECK: rank 1 calls dt_allreduce of 1000 f32, sum, in "
+            "host memory, where rank 0 calls dt_allreduce of 1000 f32, sum, in "
+            "device memory,");
     refused(dt_barrier(dt_comm_world(), stream), DT_ERR_MISMATCH,
-            "rank 1 calls dt_barrier, on the host, where rank 0 calls "
-            "dt_barrier, on a GPU");
+            "rank 1 calls dt_barrier, in host memory, where rank 0 calls "
+            "dt_barrier, in device memory");
     refused(dt_alltoallv(mine, none, none, mine, none, none, F32,
                          dt_comm_world(), stream),
-            DT_ERR_MISMATCH, "dt_alltoallv of f32, on the host, where");
+            DT_ERR_MISMATCH, "dt_alltoallv of f32, in host memory, where");
     put_floats(mine, 1000, 1);
     expect(sum(gpu, gpu, 1000, DT_STREAM_NONE) == DT_SUCCESS, "it works on");
 }

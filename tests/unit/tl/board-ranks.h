@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* board-ranks.h - what the cases about boards are made of. */
+/* board-ranks.h - what the cases about boards have in common. */
 #ifndef BOARD_RANKS_H
 #define BOARD_RANKS_H
 
@@ -46,7 +46,7 @@ __attribute__((unused)) static bool post(struct node_rank *r, uint64_t round,
 }
 
 __attribute__((unused)) static struct dt_board_view
-peek(struct node_rank *r, size_t index, uint64_t round)
+read_piece(struct node_rank *r, size_t index, uint64_t round)
 {
     unsigned turn = 0;
     struct dt_board_view view = {0};
@@ -67,7 +67,7 @@ __attribute__((unused)) static void need_seen(struct node_rank *r, size_t index,
                                               uint64_t round, size_t len,
                                               bool note)
 {
-    struct dt_board_view view = peek(r, index, round);
+    struct dt_board_view view = read_piece(r, index, round);
     NEED(view.len == len && view.notice == note, "%zu bytes instead of %zu",
          view.len, len);
     NEED(filled(view.data, len, index, round), "contents of %zu in %llu", index,
@@ -101,8 +101,8 @@ __attribute__((unused)) static size_t length_of(const struct node_rank *r,
     return i < 8 ? lens[i] : r->board->piece_max - (i - 8) * 3;
 }
 
-/* The transport fails, and says so with these words; then nothing new is seen
- * or shown. */
+/* The transport fails with an error that contains these words; then nothing new
+ * can be read or posted. */
 __attribute__((unused)) static void need_failed(struct node_rank *r,
                                                 const char *words)
 {
@@ -116,7 +116,7 @@ __attribute__((unused)) static void need_failed(struct node_rank *r,
          dt_strerror(result), r->err.text);
     NEED(!BOARDS->post(r->board, 1000, &piece, &in_place), "post works still");
     for (uint64_t round = 0; round < 20; round++)
-        NEED(!BOARDS->read(r->board, r->me, round, &view), "peek works still");
+        NEED(!BOARDS->read(r->board, r->me, round, &view), "read works still");
 }
 
 #endif

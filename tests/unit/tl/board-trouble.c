@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* board-trouble.c - what happens to those who look at a board when another rank
- * dies, or writes what it should not. */
+/* board-trouble.c - ranks that read a board of which another rank dies, or
+ * writes what it must not. */
 #include "board-ranks.h"
 
 #include <unistd.h>
 
-/* What was shown before a death still counts; then it is noticed. */
+/* Pieces posted before a death can still be read; then the death is noticed. */
 static void case_death(struct node_rank *r)
 {
     size_t victim = r->size - 1;
@@ -20,18 +20,18 @@ static void case_death(struct node_rank *r)
     node_barrier(r);
     usleep(20000);
     need_seen(r, victim, 0, sizeof(buf), false);
-    struct dt_board_view view = peek(r, victim, 1);
-    NEED(view.notice && !memcmp(view.data, "last", 4), "the last words");
+    struct dt_board_view view = read_piece(r, victim, 1);
+    NEED(view.notice && !memcmp(view.data, "last", 4), "the last piece");
     node_barrier(r);
     NEED(OPS->check(r->tl, &r->err) == DT_SUCCESS, "not needed: %s",
          r->err.text);
     node_barrier(r);
-    NEED(!BOARDS->read(r->board, victim, 2, &view), "a voice from beyond");
+    NEED(!BOARDS->read(r->board, victim, 2, &view), "a piece of a dead rank");
     need_failed(r, "gone");
 }
 
-/* Who has looked in vain, before the other showed it and died, does not fail:
- * so it is when ranks leave one after the other. */
+/* A rank that has looked for a piece before the other posted it and died does
+ * not fail: so it is when ranks leave one after the other. */
 static void case_death_after_all(struct node_rank *r)
 {
     size_t victim = r->size - 1;
@@ -39,7 +39,7 @@ static void case_death_after_all(struct node_rank *r)
     if (r->me != victim)
         NEED(!BOARDS->read(r->board, victim, 0, &view), "too early");
     if (r->me != victim)
-        NEED(!BOARDS->released(r->board, 1), "passed too early");
+        NEED(!BOARDS->released(r->board, 1), "released too early");
     BOARDS->release(r->board, r->me == victim ? 0 : 1);
     node_barrier(r);
     if (r->me == victim) {
@@ -52,7 +52,7 @@ static void case_death_after_all(struct node_rank *r)
     for (int i = 0; i < 10; i++)
         NEED(OPS->check(r->tl, &r->err) == DT_SUCCESS, "%s", r->err.text);
     NEED(BOARDS->read(r->board, victim, 0, &view), "its piece");
-    NEED(BOARDS->released(r->board, 1), "passed");
+    NEED(BOARDS->released(r->board, 1), "released");
     node_barrier(r);
 }
 
@@ -72,7 +72,7 @@ static void case_death_room(struct node_rank *r)
     need_failed(r, "gone");
 }
 
-/* Rank 1 writes into its own board what no transport would. */
+/* Rank 1 writes into its own board what no transport writes. */
 static const struct {
     uint32_t len, kind;
     uint64_t offset;
@@ -102,7 +102,7 @@ static void hostile(struct node_rank *r, size_t which)
         return;
     }
     node_barrier(r);
-    NEED(!BOARDS->read(r->board, 1, 0, &view), "nonsense was seen");
+    NEED(!BOARDS->read(r->board, 1, 0, &view), "a damaged line was read");
     need_failed(r, "");
 }
 
@@ -120,7 +120,7 @@ HOSTILE(5)
 HOSTILE(6)
 HOSTILE(7)
 
-/* A directory that points outside. */
+/* A directory entry that points outside the file. */
 static void case_hostile_directory(struct node_rank *r)
 {
     struct dt_board_view view;
@@ -133,28 +133,31 @@ static void case_hostile_directory(struct node_rank *r)
         return;
     }
     node_barrier(r);
-    NEED(!BOARDS->read(r->board, 1, 0, &view), "nonsense was seen");
+    NEED(!BOARDS->read(r->board, 1, 0, &view), "a damaged line was read");
     need_failed(r, "");
 }
 
-/* Words of a wrong round are none. */
-static void case_wrong_words(struct node_rank *r)
+/* A flag of another round is ignored. */
+static void case_wrong_flags(struct node_rank *r)
 {
-    static const uint64_t words[] = {UINT64_MAX, 1, 4, 34, 1u << 20};
+    static const uint64_t flags[] = {UINT64_MAX, 1, 4, 34, 1u << 20};
     struct dt_board_view view;
     for (size_t i = 0; i < 5; i++) {
         if (r->me == 1)
-            dt_board_line(r->board->shared, 0)->flag = words[i];
+            dt_board_line(r->board->shared, 0)->flag = flags[i];
         node_barrier(r);
         if (r->me != 1)
-            NEED(!BOARDS->read(r->board, 1, 0, &view), "word %zu", i);
+            NEED(!BOARDS->read(r->board, 1, 0, &view), "flag %zu", i);
         node_barrier(r);
     }
 }
 
 static const struct node_case cases[] = {
     {"a death", case_death, {2, 3, 5}, .kills = true},
-    {"a death after all", case_death_after_all, {2, 3}, .kills = true},
+    {"a death after its last piece",
+     case_death_after_all,
+     {2, 3},
+     .kills = true},
     {"a death makes no room", case_death_room, {2, 3}, .kills = true},
     {"hostile: inline too long", case_hostile_0, {2, 3}},
     {"hostile: inline far too long", case_hostile_1, {2}},
@@ -165,7 +168,7 @@ static const struct node_case cases[] = {
     {"hostile: unknown kind, too long", case_hostile_6, {2}},
     {"hostile: unknown kind, beyond", case_hostile_7, {2}},
     {"hostile: directory", case_hostile_directory, {2}},
-    {"words of other rounds", case_wrong_words, {2}},
+    {"flags of other rounds", case_wrong_flags, {2}},
 };
 
 int main(int argc, char **argv)

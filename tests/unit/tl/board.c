@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* board.c - what ranks of a node show each other. */
+/* board.c - boards: pieces, rounds, room, memory of mem_alloc. */
 #include "board-ranks.h"
 
 #include <unistd.h>
 
-/* All lengths, notes and places in turn, each read by all. */
+/* All lengths, notices and places in turn, each read by all. */
 static void case_rounds(struct node_rank *r)
 {
     char *buf = malloc(r->board->piece_max);
@@ -24,7 +24,8 @@ static void case_rounds(struct node_rank *r)
     free(buf);
 }
 
-/* In the slot, and not twice at the same place. */
+/* A place is in the slot of its round, and not the one of the last round there.
+ */
 static void need_places(struct node_rank *r, size_t len)
 {
     const struct dt_shared_board *b = r->board->shared;
@@ -39,9 +40,9 @@ static void need_places(struct node_rank *r, size_t len)
     }
 }
 
-/* Each rank knows where the others have their pieces, before it has seen them;
- * all of a piece is in the slot of its round, and a short one is not again
- * where the last in that slot was. */
+/* Each rank knows where the pieces of the others are before it has read their
+ * lines; a piece is inside the slot of its round, and a short one is not where
+ * the last piece in that slot was. */
 static void case_places(struct node_rank *r)
 {
     static const size_t lens[] = {113, 128, 129, 1000, 4097, 32768};
@@ -53,7 +54,7 @@ static void case_places(struct node_rank *r)
         size_t len = lens[round % 6];
         post(r, round, buf, len, false);
         for (size_t i = 0; i < r->size; i++) {
-            const char *data = peek(r, i, round).data;
+            const char *data = read_piece(r, i, round).data;
             NEED(data - (const char *)b->peer[i].head ==
                      dt_board_slot(b, round, len) - (char *)b->own,
                  "round %llu is elsewhere", (unsigned long long)round);
@@ -67,7 +68,7 @@ static void case_places(struct node_rank *r)
     need_released(r, 10 * room);
 }
 
-/* Within the room, any order will do. */
+/* Within the room, rounds may be posted in any order. */
 static void case_order(struct node_rank *r)
 {
     const uint64_t room = r->board->rounds_room;
@@ -88,7 +89,7 @@ static void case_order(struct node_rank *r)
     need_released(r, 10 * room);
 }
 
-/* Nobody is overwritten who has not passed. */
+/* No piece is overwritten that a rank has not released. */
 static void case_room(struct node_rank *r)
 {
     const uint64_t room = r->board->rounds_room;
@@ -97,24 +98,24 @@ static void case_room(struct node_rank *r)
     for (uint64_t round = 0; round < room; round++)
         post(r, round, "x", 1, false);
     NEED(!BOARDS->post(r->board, room, &piece, &in_place), "beyond the room");
-    NEED(BOARDS->released(r->board, 0), "nothing to pass");
+    NEED(BOARDS->released(r->board, 0), "nothing to release");
     node_barrier(r);
     if (r->me == 0) {
-        NEED(!BOARDS->released(r->board, 1), "passed too early");
+        NEED(!BOARDS->released(r->board, 1), "released too early");
         node_barrier(r);
     } else {
         BOARDS->release(r->board, room / 2);
         node_barrier(r);
-        NEED(!BOARDS->released(r->board, 1), "passed without rank 0");
+        NEED(!BOARDS->released(r->board, 1), "released without rank 0");
     }
     NEED(!BOARDS->post(r->board, room, &piece, &in_place),
-         "not all have passed");
+         "not all have released");
     node_barrier(r);
     if (r->me == 0)
         BOARDS->release(r->board, 3);
     node_barrier(r);
     NEED(BOARDS->released(r->board, 3) && !BOARDS->released(r->board, 4),
-         "passed");
+         "released");
     for (uint64_t round = room; round < room + 3; round++)
         NEED(BOARDS->post(r->board, round, &piece, &in_place), "room again");
     NEED(!BOARDS->post(r->board, room + 3, &piece, &in_place), "room for more");
@@ -123,7 +124,7 @@ static void case_room(struct node_rank *r)
     node_barrier(r);
 }
 
-/* Of a hole only the place is shown. */
+/* The bytes of a hole are not posted, but the others are where they belong. */
 static void case_hole(struct node_rank *r)
 {
     const size_t len = 30000, hole = 1000 + 77 * r->me, hole_len = 20000;
@@ -135,7 +136,7 @@ static void case_hole(struct node_rank *r)
     NEED(BOARDS->post(r->board, 0, &piece, &in_place), "post");
     memset(buf, -1, len);
     for (size_t i = 0; i < r->size; i++) {
-        struct dt_board_view view = peek(r, i, 0);
+        struct dt_board_view view = read_piece(r, i, 0);
         const char *data = view.data;
         size_t begin = 1000 + 77 * i, end = begin + hole_len;
         NEED(view.len == len, "length");
@@ -147,8 +148,8 @@ static void case_hole(struct node_rank *r)
     node_barrier(r);
 }
 
-/* Memory of mem_alloc is shown where it is, whether it was there before the
- * others looked, or came later, and wherever another was freed. */
+/* Pieces in memory of mem_alloc are posted in place, whether the peers have
+ * mapped it before or not, and where other memory was freed. */
 static void case_in_place(struct node_rank *r)
 {
     const size_t small = 100000, large = (size_t)5 << 20;
@@ -209,7 +210,7 @@ static void case_far(struct node_rank *r)
     node_barrier(r);
 }
 
-/* Freed memory is given out again, and zero again. */
+/* Freed memory is allocated again, and zero again. */
 static void case_reuse(struct node_rank *r)
 {
     uint64_t random = 7 + r->me;
@@ -234,7 +235,7 @@ static void case_reuse(struct node_rank *r)
          (unsigned long long)segments->size);
 }
 
-/* Boards come and go; an id is used again, by a new serial. */
+/* Boards are opened and closed; an id is reused with a new serial. */
 static void case_many(struct node_rank *r)
 {
     struct dt_board *first = r->board;
@@ -249,8 +250,8 @@ static void case_many(struct node_rank *r)
             fill(buf, sizeof(buf), r->me, n + round);
             post(r, round, buf, 100 + 100 * round, false);
             for (size_t i = 0; i < r->size; i++) {
-                struct dt_board_view view = peek(r, i, round);
-                NEED(filled(view.data, view.len, i, n + round), "old news");
+                struct dt_board_view view = read_piece(r, i, round);
+                NEED(filled(view.data, view.len, i, n + round), "an old piece");
             }
             BOARDS->release(r->board, round + 1);
         }
@@ -272,8 +273,8 @@ static void case_many(struct node_rank *r)
     node_barrier(r);
 }
 
-/* A peer that has closed has passed everything; one that has not opened yet
- * shows nothing. */
+/* A peer that has closed its board has released everything; one that has not
+ * opened it yet has posted nothing. */
 static void case_serials(struct node_rank *r)
 {
     struct dt_board *first = r->board;
@@ -281,9 +282,9 @@ static void case_serials(struct node_rank *r)
     if (r->me == 0) {
         r->board = node_board(r, 5, 10);
         NEED(!BOARDS->read(r->board, 1, 0, &view), "a board that is not there");
-        NEED(!BOARDS->released(r->board, 1), "passed without being there");
+        NEED(!BOARDS->released(r->board, 1), "released without being there");
         post(r, 0, "a", 1, false);
-        NEED(*(const char *)peek(r, 0, 0).data == 'a', "my own");
+        NEED(*(const char *)read_piece(r, 0, 0).data == 'a', "my own");
     }
     BOARDS->close(r->board == first ? NULL : r->board);
     r->board = first;
@@ -297,7 +298,7 @@ static void case_close(struct node_rank *r)
         r->board = node_board(r, 9, 100 + n);
         post(r, 0, "abc", 3, false);
         for (size_t i = 0; i < r->size; i++)
-            NEED(!memcmp(peek(r, i, 0).data, "abc", 3), "contents");
+            NEED(!memcmp(read_piece(r, i, 0).data, "abc", 3), "contents");
         BOARDS->release(r->board, 1);
         need_released(r, 1);
         BOARDS->close(r->board);
@@ -305,9 +306,9 @@ static void case_close(struct node_rank *r)
     }
 }
 
-/* Who naps is woken by a piece, a message, a passed round, and at the latest
- * when the time is over. */
-static void case_nap(struct node_rank *r)
+/* A rank that sleeps is woken by a piece, a message, a release, and at the
+ * latest when the time is over. */
+static void case_sleep(struct node_rank *r)
 {
     for (uint64_t round = 0; round < 50; round++) {
         struct dt_board_view view;
@@ -338,9 +339,9 @@ static void case_alone(struct node_rank *r)
     r->board = board;
     for (uint64_t round = 0; round < 100; round++) {
         post(r, round, "q", 1, false);
-        NEED(*(const char *)peek(r, 0, round).data == 'q', "contents");
+        NEED(*(const char *)read_piece(r, 0, round).data == 'q', "contents");
         BOARDS->release(r->board, round + 1);
-        NEED(BOARDS->released(r->board, round + 1), "passed");
+        NEED(BOARDS->released(r->board, round + 1), "released");
     }
     BOARDS->close(board);
     r->board = all;
@@ -353,12 +354,12 @@ static const struct node_case cases[] = {
     {"room", case_room, {2, 3}},
     {"a hole", case_hole, {2, 3}},
     {"in place", case_in_place, {1, 2, 3}},
-    {"far away in place", case_far, {1, 2}},
-    {"memory is used again", case_reuse, {2}},
+    {"in place beyond the first GiB", case_far, {1, 2}},
+    {"freed memory is reused", case_reuse, {2}},
     {"300 boards", case_many, {1, 2, 3}},
     {"serials", case_serials, {2}},
     {"closing", case_close, {2, 4}},
-    {"naps", case_nap, {2, 3, 8}},
+    {"sleep", case_sleep, {2, 3, 8}},
     {"alone", case_alone, {1, 2}},
 };
 

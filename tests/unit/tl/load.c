@@ -123,7 +123,7 @@ static void case_order(struct rank *r)
 }
 
 /* The note bit comes with its own message, among many of the same tag. */
-static void case_notes(struct rank *r)
+static void case_notices(struct rank *r)
 {
     enum { N = 100 };
     struct dt_tl_req s[N], q[N];
@@ -277,7 +277,7 @@ static const struct tl_case cases[] = {
     {"1 byte to 8 MiB at odd addresses", case_unaligned},
     {"hundreds of tags, all to all", case_many_tags},
     {"one tag in order, short and long", case_order},
-    {"notes come with their own message", case_notes},
+    {"notice bits stay with their message", case_notices},
     {"threads take turns", case_threads},
     {"registered memory", case_registered},
     {"close with many unwanted messages", case_close_full},

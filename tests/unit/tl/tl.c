@@ -206,7 +206,7 @@ static void case_both_directions(struct rank *r)
     leave(r);
 }
 
-static void case_note(struct rank *r)
+static void case_notice(struct rank *r)
 {
     const uint64_t top = ((uint64_t)1 << DT_TAG_BITS) - 1;
     join(r);
@@ -299,7 +299,7 @@ static const struct tl_case cases[] = {
     {"a receive posted in mid-message", case_half_early},
     {"many outstanding, all to all", case_all_to_all},
     {"long messages in both directions", case_both_directions},
-    {"the note bit", case_note},
+    {"the notice bit", case_notice},
     {"close right after the last message", case_close_order},
     {"close with unwanted messages", case_close_unwanted},
     {"close without a message", case_close_unused},

@@ -245,7 +245,7 @@ for case in "2 partner 1" "4 xor:4 2" "4 rs:2+2 03" "4 rs:2+2 12" "4 rs:1+3 023"
         [[ $lost != *$n* ]] || { rm -r "nodes/$n" && mkdir "nodes/$n"; }
         dirs+=("nodes/$n")
     done
-    is "$name is repaired" "$(ckpt repair "${dirs[@]}" | grep -vc ': brought back')" 0
+    is "$name is repaired" "$(ckpt repair "${dirs[@]}" | grep -vc ': rebuilt')" 0
     for ((n = 0; n < nodes; n++)); do
         for file in nodes/"$n"/step-*/[rm]*; do
             cmp "$file" "all/${file##*/}" || echo "$file differs"
@@ -260,8 +260,8 @@ rm -rf nodes && "$make" nodes 10 3 4 rs:2+2
 flip "$(rank nodes/1/step-000000000010 1)" 1000000
 truncate -s 100 "$(rank nodes/2/step-000000000010 2)"
 is "damaged ones are repaired, too" "$(ckpt repair nodes/[0-3] | sed 's/, of.*//')" \
-"$(rank nodes/1/step-000000000010 1): brought back
-$(rank nodes/2/step-000000000010 2): brought back"
+"$(rank nodes/1/step-000000000010 1): rebuilt
+$(rank nodes/2/step-000000000010 2): rebuilt"
 rm -r nodes/[123]/step-*
 like "too much is lost" "$(ckpt repair nodes/[0-3])" \
     '^dt-ckpt: step 10: rank-00001.* too much else is lost: rs:2\+2 cannot'

@@ -77,7 +77,7 @@ static void first_damage(const char *text, void *arg)
         dt_error_set(why, DT_ERR_CORRUPT, "%s", text);
 }
 
-/* The copies are what the manifest says: so the originals were, too. */
+/* If the copies match the manifest, the originals did, too. */
 static dt_result_t verify_copy(const struct checkpoint *c,
                                const struct new_checkpoint *fresh,
                                struct dt_error *err)
@@ -124,7 +124,7 @@ free_text:
     return rc;
 }
 
-/* One that is damaged or incomplete is told of and passed over. */
+/* A damaged or incomplete checkpoint is reported and skipped. */
 static dt_result_t flush_one(int fd, const char *from, const char *name,
                              struct directory *to, bool *lost,
                              struct dt_error *err)

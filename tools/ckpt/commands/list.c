@@ -54,7 +54,7 @@ static void look(struct row *row, int dirfd, const char *dir)
                               c.manifest.step);
     } else if (!entry->complete) {
         dt_error_set(&row->state, rc, "no " DT_MANIFEST_NAME);
-    } else { /* where it is, the row says already */
+    } else { /* the row has the path already */
         size_t path = strlen(dir) + strlen(entry->name) + strlen("/: ");
         size_t len = strlen(row->state.text);
         path = path < len ? path : len;

@@ -16,7 +16,7 @@
 
 enum fate { KEPT, REMOVED, BROKEN };
 
-/* Could it be loaded, as far as names and sizes tell? */
+/* Are its files there with their sizes? */
 static bool is_whole(const struct directory *dir, const char *name)
 {
     struct checkpoint c;
@@ -29,7 +29,7 @@ static bool is_whole(const struct directory *dir, const char *name)
     return rc == DT_SUCCESS || rc == DT_ERR_NOT_FOUND;
 }
 
-/* What is broken does not count, and stays for who wants to look at it. */
+/* A broken checkpoint does not count, and stays so that it can be examined. */
 static void decide(const struct directory *dir, const struct options *options,
                    const struct dt_store_entry *entry, size_t count,
                    enum fate *fate)
@@ -126,7 +126,7 @@ dt_result_t command_prune(const struct options *options, int *status,
                          : directory_open(&dir, options->arg[0], false, err);
     if (rc != DT_SUCCESS)
         return rc;
-    if (!options->dry_run) /* no job is at it: what is hidden is old */
+    if (!options->dry_run) /* it is locked: hidden entries are leftovers */
         dt_store_sweep(dir.fd, "");
     rc = dt_store_list(dir.fd, &entry, &count, err);
     if (rc == DT_SUCCESS) {

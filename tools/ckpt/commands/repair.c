@@ -142,7 +142,7 @@ static dt_result_t too_much(const struct repair *r, int f, struct dt_error *err)
     const struct dt_manifest *m = r->manifest;
     return dt_error_set(err, DT_ERR_CORRUPT,
                         "step %" PRId64 ": %s of node %d and too much else is "
-                        "lost: %s cannot bring it back from these directories",
+                        "lost: %s cannot rebuild it from these directories",
                         m->step, m->file[f].name, m->file[f].node,
                         r->scheme.text);
 }
@@ -195,7 +195,7 @@ static dt_result_t rebuild(const struct repair *r,
     rc = outfile_close(&out, rc, err);
     if (rc == DT_SUCCESS) {
         progress_clear();
-        printf("%s/step-%012" PRId64 "/%s: brought back, of node %d\n",
+        printf("%s/step-%012" PRId64 "/%s: rebuilt, of node %d\n",
                dir->place.path, m->step, m->file[f].name, m->file[f].node);
     }
     return rc;

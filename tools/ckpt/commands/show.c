@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* show.c - dt-ckpt show: what a checkpoint holds, and who wrote it. */
+/* show.c - dt-ckpt show: what a checkpoint has, and which rank wrote it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* verify.c - dt-ckpt verify: whether all bytes are as they were written. */
+/* verify.c - dt-ckpt verify: whether a checkpoint has the checksums of its
+ * manifest. */
 #include "commands/verify.h"
 
 #include <stdio.h>
@@ -71,7 +72,7 @@ static struct piece *all_pieces(const struct dt_manifest *m, size_t *count)
     return piece;
 }
 
-/* The data the manifest means is that which the file's header tells of. Both
+/* Do the manifest and the header of the file describe the same data? Both lists
  * are in the order of the file. */
 static void match_header(struct check *check, size_t file,
                          const struct dt_safetensors *st,

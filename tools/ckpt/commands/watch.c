@@ -53,7 +53,7 @@ static void print_one(struct watch *w, const struct checkpoint *c)
         w->left--;
 }
 
-/* The oldest of what is new comes first. */
+/* Print new checkpoints, the oldest first. */
 static dt_result_t look(struct watch *w, struct dt_error *err)
 {
     struct dt_store_entry *entry;

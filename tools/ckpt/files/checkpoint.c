@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* checkpoint.c - a checkpoint that is there, and its bytes, verified. */
+/* checkpoint.c - a checkpoint on disk, and its bytes, verified. */
 #include "files/checkpoint.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static dt_result_t open_path(struct checkpoint *c, const char *path,
     return c->fd < 0 ? dt_failed(err, path) : DT_SUCCESS;
 }
 
-/* Go from the directory path, open as c->fd, to the newest one in it. */
+/* Open the newest checkpoint in the directory path, which is open as c->fd. */
 static dt_result_t enter_newest(struct checkpoint *c, const char *path,
                                 struct dt_error *err)
 {
@@ -91,7 +91,7 @@ static dt_result_t enter_newest(struct checkpoint *c, const char *path,
 
 /* ---- opening ---- */
 
-/* c->fd and c->path are there: the rest. */
+/* Set everything except c->fd and c->path, which are set. */
 static dt_result_t begin(struct checkpoint *c, struct dt_error *err)
 {
     struct dt_manifest *m = &c->manifest;
@@ -203,7 +203,7 @@ dt_result_t checkpoint_files(const struct checkpoint *c, struct dt_error *err)
                         m->file[missing].node);
 }
 
-/* Version 1 has a checksum of each file, and no other. */
+/* Version 1 has one checksum per file. */
 static dt_result_t check_whole(struct checkpoint *c, int i,
                                struct dt_error *err)
 {
@@ -249,7 +249,7 @@ dt_result_t checkpoint_file(struct checkpoint *c, int i, struct dt_error *err)
 
 /* ---- the bytes of a slice ---- */
 
-/* Block b of the slice, of len bytes, into to. */
+/* Read block b of the slice, len bytes, and verify it. */
 static dt_result_t read_block(struct checkpoint *c,
                               const struct dt_manifest_slice *slice, size_t b,
                               size_t len, void *to, struct dt_error *err)

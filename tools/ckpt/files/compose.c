@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* compose.c - a checkpoint of one's own, from items. */
+/* compose.c - a new checkpoint from items. */
 #include "files/compose.h"
 
 #include <stdio.h>

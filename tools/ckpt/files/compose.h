@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* compose.h - a checkpoint of one's own, from items: import and reshard. */
+/* compose.h - a new checkpoint from items, for import and reshard. */
 #ifndef DT_TOOLS_CKPT_FILES_COMPOSE_H
 #define DT_TOOLS_CKPT_FILES_COMPOSE_H
 
@@ -13,9 +13,9 @@ struct rank_items {
     struct item *item;
 };
 
-/* Write it as checkpoint head->step in the directory dir; head says what a
- * manifest has besides files and tensors, ranks[head->world_size] the rest.
- * Unless force is set, it must not be there. */
+/* Write the items of ranks[head->world_size] as checkpoint head->step in the
+ * directory dir. head has the fields of the manifest except files and tensors.
+ * Unless force is set, the checkpoint must not exist. */
 dt_result_t compose(const char *dir, const struct dt_manifest *head,
                     struct rank_items *ranks, bool force, struct dt_error *err);
 

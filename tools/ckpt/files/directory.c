@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* directory.c - a checkpoint directory in which something is about to change.
- */
+/* directory.c - a checkpoint directory that a command changes. */
 #include "files/directory.h"
 
 #include <errno.h>
@@ -60,7 +59,8 @@ dt_result_t new_checkpoint_open(struct new_checkpoint *fresh,
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "%s/%s is there already; --force replaces it",
                             place->path, f.name);
-    dt_store_sweep(place->fd, ""); /* no job is at it: what is hidden is old */
+    dt_store_sweep(place->fd,
+                   ""); /* it is locked: hidden entries are leftovers */
     if (mkdirat(place->fd, f.partial, 0777))
         return dt_failed(err, place->path);
     f.fd = dt_store_open_at(place->fd, f.partial);

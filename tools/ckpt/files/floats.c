@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* floats.c - what the bits of a floating-point element amount to. */
+/* floats.c - the values of floating-point elements. */
 #include "files/floats.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* floats.h - what the bits of a floating-point element amount to. */
+/* floats.h - the values of floating-point elements. */
 #ifndef DT_TOOLS_CKPT_FILES_FLOATS_H
 #define DT_TOOLS_CKPT_FILES_FLOATS_H
 

@@ -97,8 +97,8 @@ static void leave(struct node_directory *d)
     d->fresh = false;
 }
 
-/* The checkpoint name in home, if it is there: its identity becomes *identity,
- * or is compared with it if that is not 0. The first is opened as *c. */
+/* Open the checkpoint name in d, if it exists. The first one becomes *c and
+ * sets *identity; the others must have the same. */
 static dt_result_t enter(struct node_directory *d, const char *name,
                          struct checkpoint *c, uint64_t *identity,
                          struct dt_error *err)

@@ -8,13 +8,13 @@
 #include "files/checkpoint.h"
 #include "files/directory.h"
 
-/* That of one node. */
+/* The directory of one node. */
 struct node_directory {
     struct directory place;
-    int fd;     /* of the checkpoint that is entered, or -1: it has none */
-    bool fresh; /* it had none, and one is being made */
+    int fd;     /* of the checkpoint that is open, or -1: it has none */
+    bool fresh; /* it had none, and one is being written */
     struct new_checkpoint making;
-    int node; /* for which it is being made */
+    int node; /* whose files that has */
 };
 
 struct node_directories {
@@ -24,26 +24,26 @@ struct node_directories {
     size_t nsteps;
 };
 
-/* Open and take them all. Errors: those of directory_open; NOT_FOUND if there
- * is no checkpoint in any. */
+/* Open and lock all n directories. Errors: those of directory_open; NOT_FOUND
+ * if there is no checkpoint in any. */
 dt_result_t node_directories_open(struct node_directories *dirs, char **path,
                                   int n, struct dt_error *err);
 void node_directories_close(struct node_directories *dirs);
 
-/* Enter the checkpoint of step in each that has it; *c is one of them. CORRUPT
- * if they are not copies of one. */
+/* Open the checkpoint of step in each directory that has it; *c is one of them.
+ * CORRUPT if they are not of the same save. */
 dt_result_t node_directories_enter(struct node_directories *dirs, int64_t step,
                                    struct checkpoint *c, struct dt_error *err);
 
-/* Where a file of node belongs: where others of its are, else into a home that
- * lacks the checkpoint, which is begun there, else anywhere. */
+/* Find the directory for a file of node: one that has other files of it, else
+ * one without the checkpoint, which is begun there, else any. */
 dt_result_t node_directories_for(struct node_directories *dirs,
                                  const struct dt_manifest *manifest, int node,
                                  struct node_directory **found,
                                  struct dt_error *err);
 
-/* Leave it again; what was begun is completed with c's manifest, or removed if
- * rc is a failure. Returns rc, or what went wrong. */
+/* Close the checkpoint. Those that were begun get c's manifest, or are removed
+ * if rc is an error. Returns rc, or an error of its own. */
 dt_result_t node_directories_leave(struct node_directories *dirs,
                                    const struct checkpoint *c, dt_result_t rc,
                                    struct dt_error *err);

@@ -13,7 +13,7 @@
 dt_result_t npy_name_of(const char *tensor, char file[NAME_MAX + 1],
                         struct dt_error *err);
 
-/* The other way; path may have folders in front. False if it is too long. */
+/* The name of the tensor in the file path. False if it is too long. */
 bool npy_name_parse(const char *path, char *tensor, size_t room);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* outfile.c - a file that is there whole or not at all. */
+/* outfile.c - a file that is written completely or not at all. */
 #include "files/outfile.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static dt_result_t exists(const struct outfile *out, struct dt_error *err)
                         "%s is there already; --force replaces it", out->name);
 }
 
-/* Where path lies: *base is its last component. */
+/* Open the directory of path; *base is its last component. */
 static int open_parent(int dirfd, const char *path, const char **base)
 {
     char parent[PATH_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* outfile.h - a file that is there whole or not at all. */
+/* outfile.h - a file that is written completely or not at all. */
 #ifndef DT_TOOLS_CKPT_FILES_OUTFILE_H
 #define DT_TOOLS_CKPT_FILES_OUTFILE_H
 
@@ -14,13 +14,14 @@ struct outfile {
     char name[NAME_MAX + 1], tmp[NAME_MAX + 1];
 };
 
-/* Begin the file path, relative to dirfd, under a temporary name beside it.
- * Unless force is set nothing may be there. Errors: INVALID_ARG, IO. */
+/* Create the file path, relative to dirfd, under a temporary name in the same
+ * directory. Unless force is set, path must not exist. Errors: INVALID_ARG, IO.
+ */
 dt_result_t outfile_open(struct outfile *out, int dirfd, const char *path,
                          bool force, struct dt_error *err);
 
-/* It is written: sync and rename it if rc is SUCCESS, else remove it. Returns
- * rc, or what went wrong. */
+/* If rc is SUCCESS, sync and rename it; else remove it. Returns rc, or an error
+ * of its own. */
 dt_result_t outfile_close(struct outfile *out, dt_result_t rc,
                           struct dt_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* shard_file.c - one safetensors file, written as its tensors' bytes come. */
+/* shard_file.c - a safetensors file, written from streams of bytes. */
 #include "files/shard_file.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 /* ---- the data ---- */
 
-/* Block after block of what goes by. */
+/* The checksums of the blocks of a stream. */
 struct sums {
     unsigned char *block;
     size_t filled, count;

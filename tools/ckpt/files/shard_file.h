@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* shard_file.h - one safetensors file, written as its tensors' bytes come. */
+/* shard_file.h - a safetensors file, written from streams of bytes. */
 #ifndef DT_TOOLS_CKPT_FILES_SHARD_FILE_H
 #define DT_TOOLS_CKPT_FILES_SHARD_FILE_H
 
@@ -8,7 +8,7 @@
 
 /* A tensor of the file. */
 struct item {
-    struct dt_tensor tensor; /* as its header has it */
+    struct dt_tensor tensor; /* as in the header of the file */
     struct origin origin;
     /* in a checkpoint: the tensor that this is a part of, and where */
     const struct dt_tensor *whole;
@@ -20,9 +20,9 @@ struct item {
     uint64_t *sum; /* to be freed */
 };
 
-/* Write them to the empty file fd, called path in errors; sets file's size,
- * header and checksum. INVALID_ARG if two have the same name; IO, NO_SPACE,
- * NO_MEMORY and those of stream_next. */
+/* Write n items to the empty file fd, which errors call path, and set file's
+ * size, header and checksum. Errors: INVALID_ARG if two have the same name; IO,
+ * NO_SPACE, NO_MEMORY and those of stream_next. */
 dt_result_t shard_file_write(int fd, const char *path, struct item *item,
                              size_t n, struct dt_manifest_file *file,
                              struct dt_error *err);

@@ -99,7 +99,7 @@ static dt_result_t next_of_file(struct stream *s, size_t len,
 /* ---- put together ---- */
 
 /* The next window of a tensor: a box whose elements follow each other, at most
- * a piece of them. Sets s->next behind it. */
+ * a piece of them. Sets s->next to the element after it. */
 static void next_window(struct stream *s, int64_t *at, int64_t *extent)
 {
     const struct dt_tensor *t = &s->origin.tensor->tensor;

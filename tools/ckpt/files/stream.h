@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* stream.h - the bytes of a tensor in row-major order, piece by piece, put
- * together from its slices. */
+/* stream.h - the bytes of a tensor in row-major order, piece by piece, read
+ * from its slices. */
 #ifndef DT_TOOLS_CKPT_FILES_STREAM_H
 #define DT_TOOLS_CKPT_FILES_STREAM_H
 
 #include "files/checkpoint.h"
 
-/* Where bytes come from. */
+/* The source of the bytes. */
 struct origin {
     /* of a checkpoint: the elements of tensor between the rows at and at + n
      * of its first dimension (0 and 1 if it has none); those of rank's own if
@@ -44,9 +44,9 @@ struct stream {
 dt_result_t stream_open(struct stream *stream, const struct origin *origin,
                         struct dt_error *err);
 
-/* The next piece, whole elements, valid until the next call; *len 0 at the
- * end. Two streams of the same type and rows have equal pieces. Errors: those
- * of checkpoint_read; "interrupted". */
+/* Read the next piece, whole elements, valid until the next call; *len is 0 at
+ * the end. Two streams of the same type and rows have pieces of equal lengths.
+ * Errors: those of checkpoint_read; "interrupted". */
 dt_result_t stream_next(struct stream *stream, const void **data, size_t *len,
                         struct dt_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* columns.c - rows of text in columns as wide as they need. */
+/* columns.c - a table of text, whose columns are as wide as their cells. */
 #include "text/columns.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* columns.h - rows of text in columns as wide as they need. */
+/* columns.h - a table of text, whose columns are as wide as their cells. */
 #ifndef DT_TOOLS_CKPT_TEXT_COLUMNS_H
 #define DT_TOOLS_CKPT_TEXT_COLUMNS_H
 
@@ -8,17 +8,17 @@
 
 struct columns {
     size_t columns;
-    unsigned right; /* bit c: column c ends at its right */
+    unsigned right; /* bit c: column c is aligned to the right */
     size_t count, room;
     char **cell;
     bool failed; /* no memory */
 };
 
-/* The next cell; a row is full after columns of them. */
+/* Add the next cell; a row has table->columns cells. */
 void columns_add(struct columns *table, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Print and free it. NO_MEMORY. */
+/* Print the table, and free it. Error: NO_MEMORY. */
 dt_result_t columns_print(struct columns *table, struct dt_error *err);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* interrupt.c - an end by ^C that leaves nothing half-written. */
+/* interrupt.c - an end by ^C that leaves no unfinished files. */
 #include "text/interrupt.h"
 
 #include <signal.h>
 
-/* a handler can tell nothing otherwise */
+/* a signal handler has no other way to report */
 static volatile sig_atomic_t came;
 
 static void remember(int number)

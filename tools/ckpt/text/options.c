@@ -46,7 +46,7 @@ static const struct command commands[] = {
     {"reshard", "STEP DIR --ranks N [--force]",
      "the same contents, cut into equal parts", 2, 2, "rf", "r",
      command_reshard, 1},
-    {"repair", "DIR...", "bring back the files of lost nodes", 1, MANY, "", "",
+    {"repair", "DIR...", "rebuild the files of lost nodes", 1, MANY, "", "",
      command_repair, 1},
     {"flush", "FROM TO", "copy to TO what it lacks, verified", 2, 2, "", "",
      command_flush, 1},

@@ -17,16 +17,16 @@ struct options {
     int64_t step, ranks, keep, every, count; /* -1: not given */
 };
 
-/* Do it. *status, 0 before, is how the program ends; a failure ends it as
- * trouble says. */
+/* Run a command. *status, 0 before, is the exit status; after an error that is
+ * command->trouble. */
 typedef dt_result_t command_fn(const struct options *options, int *status,
                                struct dt_error *err);
 
 struct command {
     const char *name, *synopsis, *purpose;
     int min, max;       /* arguments */
-    const char *allows; /* letters of the options it takes, see options.c */
-    const char *needs;  /* of those, what it cannot do without */
+    const char *allows; /* letters of the options it accepts, see options.c */
+    const char *needs;  /* those of them that it requires */
     command_fn *run;
     int trouble; /* the exit status of a failure */
 };
@@ -37,7 +37,7 @@ command_fn command_list, command_show, command_verify, command_diff,
 
 void options_help(FILE *out);
 
-/* INVALID_ARG, with one line. */
+/* Parse the command line. INVALID_ARG, with one line of text. */
 dt_result_t options_parse(struct options *options, int argc, char **argv,
                           struct dt_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* cache.c - what this node has, remembered while it is the same machine.
+/* cache.c - the topology of this node, kept while it is the same machine.
  *
  * The file is our text format after one comment line, the key: the boot, the
  * PCI devices, the version of this program, and a checksum of what follows. A
@@ -123,7 +123,7 @@ static bool safe(const struct place *place, const struct stat *stat)
                       : stat->st_uid == 0 && !(stat->st_mode & 022);
 }
 
-/* The directory, open, or -1 if it is not there or not ours alone. */
+/* The directory, open, or -1 if it is not there or others can write it. */
 static int open_place(FILE *notes, const struct place *place, bool make)
 {
     struct stat stat;
@@ -150,7 +150,7 @@ static int open_place(FILE *notes, const struct place *place, bool make)
 
 /* ---- reading ---- */
 
-/* Everything of fd; free() it. NULL: not to be had. */
+/* All bytes of fd; free() them. NULL: it cannot be read. */
 static char *read_all(int fd, size_t size)
 {
     char *text = size <= MAX_CACHE ? malloc(size + 1) : NULL;
@@ -233,7 +233,7 @@ static bool shows_all(const dt_topo_t *topo)
     return true;
 }
 
-/* A cache that cannot be written is only a pity. */
+/* That the cache cannot be written is no error: the next call asks anew. */
 static void store(FILE *notes, const struct place *place, size_t nplaces,
                   uint64_t devices, const dt_topo_t *topo)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* cluster.c - ask many nodes through srun, and find the odd ones. */
+/* cluster.c - compare the topologies of many nodes, asked through srun. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -38,12 +38,12 @@ enum { MAX_ANSWER = 16 << 20, SINFO_SECONDS = 10 };
 
 struct node {
     char *name;
-    char state[32]; /* as Slurm says, "" unknown */
+    char state[32]; /* Slurm's name for it, "" unknown */
     bool away;      /* Slurm would start nothing there */
-    char *text;     /* what it said so far; NULL: nothing */
+    char *text;     /* its answer so far; NULL: none */
     size_t len;
-    bool ended;   /* it said all */
-    bool broken;  /* not all of it could be kept */
+    bool ended;   /* its answer is complete */
+    bool broken;  /* a part of the answer was not kept */
     size_t group; /* [0, ngroups) once known */
     bool grouped;
 };
@@ -122,7 +122,7 @@ static void forget(struct cluster *cluster)
     free(cluster->group);
 }
 
-/* ---- what they say ---- */
+/* ---- answers ---- */
 
 static struct node *find_node(struct cluster *cluster, const char *name)
 {
@@ -183,8 +183,7 @@ static void take_line(void *arg, char *line)
 
 /* ---- srun ---- */
 
-/* srun and sinfo take these for what is asked of them, inside a job above
- * all. */
+/* srun and sinfo take these as options, above all inside a job. */
 static void clean_environment(void)
 {
     static const char *const unwanted[] = {
@@ -211,8 +210,9 @@ static void take_state(void *arg, char *line)
                  (int)strcspn(state, " "), state);
 }
 
-/* One such node, and srun would wait for it before it starts on any. The marks
- * behind a state: it does not respond, or is being powered or rebooted. */
+/* With one such node srun would wait for it before it starts a task on any. A
+ * mark after the state: it does not respond, or is being powered or rebooted.
+ */
 static bool is_away(const char *state, bool in_job)
 {
     static const char *const always[] = {"down",  "drained", "fail",  "unknown",
@@ -225,7 +225,7 @@ static bool is_away(const char *state, bool in_job)
     return away;
 }
 
-/* Where sinfo says nothing, all are asked. */
+/* Without an answer of sinfo all nodes are asked. */
 static void ask_states(struct cluster *cluster)
 {
     const char *argv[] = {"sinfo",
@@ -337,7 +337,7 @@ static dt_result_t ask(struct cluster *cluster)
     return rc;
 }
 
-/* ---- who is like whom ---- */
+/* ---- groups of equal nodes ---- */
 
 static dt_topo_t *parse(const struct node *node)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* command.c - run a program of Slurm's for a limited time, and leave nothing
- * of it behind. */
+/* command.c - run a program of Slurm's for a limited time, and end all of its
+ * processes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,7 +26,7 @@ static long long now_ms(void)
     return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-/* Hand over the lines in line[0 .. len-1]; returns how much is left. */
+/* Pass on the lines in line[0 .. len-1]; returns how many bytes are left. */
 static size_t take_lines(const struct command *command, char *line, size_t len)
 {
     char *at = line, *newline;
@@ -37,7 +37,7 @@ static size_t take_lines(const struct command *command, char *line, size_t len)
     }
     len -= (size_t)(at - line);
     memmove(line, at, len);
-    return len == LINE ? 0 : len; /* too long: no line that is expected */
+    return len == LINE ? 0 : len; /* too long: not a line of the answer */
 }
 
 /* Until the pipe is closed (true), the time is up, or a signal came. */
@@ -76,7 +76,7 @@ static void end(pid_t pid, bool closed)
     }
 }
 
-/* In a process group of its own: of ^C we are told, and end it properly. */
+/* In a process group of its own: ^C signals us only, and we end the program. */
 static int start(const struct command *command, int out, const sigset_t *mask,
                  pid_t *pid)
 {
@@ -98,7 +98,7 @@ static int start(const struct command *command, int out, const sigset_t *mask,
     return rc;
 }
 
-/* What ends us, unless it is ignored, as under nohup. */
+/* Signals that end us, unless they are ignored, as under nohup. */
 static void find_signals(sigset_t *set)
 {
     static const int ending[] = {SIGINT, SIGTERM, SIGHUP};

@@ -118,7 +118,7 @@ dt_result_t conf_find(const char *text, const char *path, const char *node,
         dt_result_t rc = parse_line(&line, copy);
         if (rc == DT_SUCCESS)
             rc = rate(&line, node, &rating);
-        if (rc == DT_SUCCESS && rating > best) { /* of equals the first */
+        if (rc == DT_SUCCESS && rating > best) { /* the first of equal ones */
             best = rating;
             rc = resolve(&line, found, sizeof(found));
         }

@@ -67,7 +67,7 @@ static dt_result_t expand_bracket(struct expansion *e, const char *name,
     return DT_SUCCESS;
 }
 
-/* name is done, rest .. end is to come. */
+/* name is complete up to here; rest .. end is still to be expanded. */
 static dt_result_t expand(struct expansion *e, const char *name, size_t len,
                           const char *rest, const char *end)
 {
@@ -112,7 +112,7 @@ dt_result_t hosts_expand(const char *list,
     return DT_SUCCESS;
 }
 
-/* ---- and back ---- */
+/* ---- printing ---- */
 
 /* Where the number at the end of name begins. */
 static size_t stem(const char *name)
@@ -129,7 +129,7 @@ static bool same_stem(const char *a, const char *b)
     return a[len] && b[len] && len == stem(b) && !strncmp(a, b, len);
 }
 
-/* b is a's number and one, written as wide */
+/* Is b's number the one after a's, with the same number of digits? */
 static bool follows(const char *a, const char *b)
 {
     return strlen(a) == strlen(b) &&

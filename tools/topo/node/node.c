@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* node.c - this node: its site file, else what it says of itself. */
+/* node.c - this node: its site file, else what is found on it. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ void node_name(const struct node_request *request, char name[HOST_NAME])
     name[strcspn(name, ".")] = '\0';
 }
 
-/* ---- is the site file of this machine? ---- */
+/* ---- does the site file match this machine? ---- */
 
 static unsigned long read_number(const char *device, const char *file)
 {
@@ -44,7 +44,7 @@ static unsigned long read_number(const char *device, const char *file)
     return strtoul(text, NULL, 16);
 }
 
-/* By PCI class and vendor; a display adapter of the board is none. */
+/* By PCI class and vendor: the display adapter of a BMC is no GPU. */
 static bool is_gpu(const char *device)
 {
     unsigned long class = read_number(device, "class") >> 8;
@@ -111,7 +111,7 @@ static void note_unnamed(FILE *notes, const char *file, const dt_topo_t *topo)
              unnamed > 1 ? ", ..." : "");
 }
 
-/* ---- where it is known from ---- */
+/* ---- the topology ---- */
 
 /* The site file's path in file, "" if there is none. */
 static dt_result_t find_site_file(const struct node_request *request,

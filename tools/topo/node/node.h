@@ -25,7 +25,7 @@ void hosts_print(FILE *out, const char *const *name, size_t n);
 
 /* The file that text, which is the contents of the dt.conf at path, names for
  * node: in file, resolved against path's folder; "" if it names none. A line
- * for the node beats one for all. INVALID_ARG, with the line. */
+ * for the node has precedence over one for all. INVALID_ARG, with the line. */
 dt_result_t conf_find(const char *text, const char *path, const char *node,
                       char *file, size_t size, struct dt_error *err);
 
@@ -64,7 +64,7 @@ struct node_request {
 /* Its name, for dt.conf and frames. */
 void node_name(const struct node_request *request, char name[HOST_NAME]);
 
-/* The site file of dt.conf, else the cache or a look around. */
+/* From the site file of dt.conf, else from the cache or by probe(). */
 dt_result_t node_topology(const struct node_request *request, dt_topo_t **topo,
                           struct dt_error *err);
 
@@ -73,7 +73,7 @@ dt_result_t node_topology(const struct node_request *request, dt_topo_t **topo,
 struct command {
     const char *const *argv;             /* argv[0] is looked for in PATH */
     unsigned timeout;                    /* seconds */
-    bool quiet;                          /* nobody reads its errors */
+    bool quiet;                          /* its standard error is dropped */
     void (*take)(void *arg, char *line); /* of its output, without newline */
     void *arg;
 };
@@ -98,7 +98,7 @@ struct cluster_request {
     unsigned timeout; /* seconds */
 };
 
-/* Ask all nodes through srun and print who is like whom. *same: all answered,
+/* Ask all nodes through srun and print which are alike. *same: all answered,
  * and none differs. */
 dt_result_t cluster_compare(FILE *out, const struct cluster_request *request,
                             bool *same, struct dt_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* probe.c - ask this node what it has, in a child, since a driver can hang or
- * crash whoever asks it. */
+/* probe.c - discover this node in a child process, since a GPU driver can hang
+ * or crash the process that calls it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,8 +16,8 @@
 
 #include "node.h"
 
-/* A child that nothing can end stays behind; it must hold nothing of ours that
- * somebody waits for. */
+/* A child that hangs in the kernel outlives us; it must hold no descriptor that
+ * another process waits for. */
 static void let_go(int keep_a, int keep_b)
 {
     int null = open("/dev/null", O_RDWR);
@@ -46,7 +46,7 @@ static bool write_all(int fd, const char *text)
     return true;
 }
 
-/* The child: what it found, or why not, goes to the file out. */
+/* The child writes the topology, or its error, to the file out. */
 static _Noreturn void discover(int out, int life, bool drivers)
 {
     struct dt_error err = {""};
@@ -89,7 +89,7 @@ static int reap(pid_t pid, int life)
     if (!wait_closed(life, PROBE_SECONDS)) {
         kill(pid, SIGKILL);
         if (!wait_closed(life, 1))
-            return -1; /* stuck in the kernel: init will have it */
+            return -1; /* it hangs in the kernel; init reaps it */
         waitpid(pid, &status, 0);
         return -1;
     }
@@ -112,7 +112,7 @@ static dt_result_t load_answer(int file, int status, dt_topo_t **topo,
         return fail(err, DT_ERR_SYSTEM, "it crashed with signal %d",
                     WTERMSIG(status));
     if (pread(file, text, sizeof(text) - 1, 0) < 0 || !*text)
-        return fail(err, DT_ERR_SYSTEM, "it failed without a word");
+        return fail(err, DT_ERR_SYSTEM, "it failed without a message");
     return fail(err, DT_ERR_SYSTEM, "%s", text);
 }
 
@@ -156,8 +156,8 @@ dt_result_t probe(FILE *notes, dt_topo_t **topo, bool *whole,
     }
     *whole = false;
     if (probe_once(false, topo, err) != DT_SUCCESS)
-        return fail(err, DT_ERR_SYSTEM, "this node cannot be looked at: %.400s",
-                    first.text);
+        return fail(err, DT_ERR_SYSTEM,
+                    "this node cannot be discovered: %.400s", first.text);
     note(notes,
          "asking the GPU driver failed (%s): GPUs are shown without it, and "
          "NVLinks are not known",

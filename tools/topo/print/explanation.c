@@ -29,7 +29,7 @@ struct search {
     size_t nworse;
 };
 
-/* ---- words ---- */
+/* ---- texts ---- */
 
 static char *score_text(char text[TEXT], const dt_topo_t *topo,
                         const dt_place_score_t *score)
@@ -50,7 +50,7 @@ static void add_cost(char text[TEXT], const char *fmt, unsigned n)
         snprintf(text + len, TEXT - len, fmt, n);
 }
 
-/* What is lost, or gained, with other instead of chosen. */
+/* What other would lose, or gain, against chosen. */
 static char *cost_text(char text[TEXT], const dt_topo_t *topo,
                        const dt_place_score_t *chosen,
                        const dt_place_score_t *other)

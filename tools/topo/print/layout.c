@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* layout.c - where everything is in the picture.
+/* layout.c - the positions of everything in the picture.
  *
  * Devices stand in columns under their switch: a GPU at the foot, NICs above
  * it; all GPUs of the node are on one line. Widths are added up from the
@@ -11,7 +11,7 @@
 
 enum { NUMA_WIDTH = 2 * COLUMN, EMPTY_WIDTH = 180 };
 
-/* The devices right under one item. */
+/* The devices directly under one item. */
 struct group {
     int ngpus, nnics, columns;
 };
@@ -46,7 +46,7 @@ static struct group measure_group(const struct layout *layout, int parent)
     return group;
 }
 
-/* The most NICs that stand above one GPU: other NICs do the same. */
+/* The highest column of NICs above one GPU; other NICs are stacked as high. */
 static void measure_rows(struct layout *layout)
 {
     layout->nic_rows = layout->topo->nnics > 0;
@@ -69,7 +69,7 @@ static int depth_of(const struct layout *layout, int item)
     return depth;
 }
 
-/* How wide what is in an item must be. */
+/* The width that the content of an item needs. */
 static int measure(const struct layout *layout, int parent)
 {
     const struct outline *outline = &layout->outline;
@@ -132,7 +132,7 @@ static void place_group(struct layout *layout, int parent, int x)
 
 static void place(struct layout *layout, int item, int x);
 
-/* From x on; returns where it ends. */
+/* Place an item from x on; returns its right end. */
 static int place_children(struct layout *layout, int parent, int x)
 {
     const struct outline *outline = &layout->outline;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* layout.h - where everything is in the picture, in pixels. */
+/* layout.h - the positions of everything in the picture, in pixels. */
 #ifndef DT_TOOLS_LAYOUT_H
 #define DT_TOOLS_LAYOUT_H
 

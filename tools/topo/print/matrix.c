@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* matrix.c - the way from each device to each other, as a table. */
+/* matrix.c - the path class between every two devices, as a table. */
 #include <stdlib.h>
 #include <string.h>
 

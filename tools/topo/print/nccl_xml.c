@@ -181,8 +181,7 @@ static void print_switch(const struct xml *xml, int item, int depth)
     fputs("</pci>\n", xml->out);
 }
 
-/* Two devices of one switch with several between them: one more has to be
- * put in. */
+/* Two devices of one switch whose path has several switches: add one. */
 static bool needs_switch(const struct xml *xml, int item)
 {
     const struct outline *outline = xml->outline;

@@ -53,7 +53,7 @@ static void use(const dt_topo_t *topo, int bridge, int numa, int package,
     }
 }
 
-/* A switch is where it says, else where the first device under it is. */
+/* A switch has its own locality, else that of the first device under it. */
 static void add_switches(struct outline *outline, const dt_topo_t *topo,
                          struct places *places)
 {

@@ -110,7 +110,7 @@ static int rail_top(const struct layout *layout, int item)
                : TITLE + PACKAGE_HEAD + NUMA_HEAD - 6;
 }
 
-/* "H100 80GB HBM3": without the maker, which says little. */
+/* "H100 80GB HBM3": without the maker. */
 static const char *short_name(const char *name)
 {
     static const char *const makers[] = {"NVIDIA ", "AMD Instinct ", "AMD ",

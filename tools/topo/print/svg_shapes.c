@@ -6,7 +6,7 @@
 #include "print.h"
 #include "svg.h"
 
-/* A generous guess, so that other fonts fit as well. */
+/* How many characters fit; a low estimate, so that wider fonts fit as well. */
 static size_t room(int width, int size)
 {
     return width > 0 ? (size_t)(width * 100 / (size * 60)) : 0;

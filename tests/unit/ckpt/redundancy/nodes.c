@@ -190,7 +190,7 @@ static void test_again(void)
     disk_job_copy(&job, 1u << 1);
     ok(disk_job_load(&job, 10, 5) == DT_SUCCESS &&
            disk_job_load(&job, 10, 5) == DT_SUCCESS,
-       "a node is lost, its files brought back, and there are");
+       "a node is lost, its files are rebuilt, and there are");
     disk_job_path(dir, &job, job.set, 3);
     ckpt_remove_tree(strdup(dir));
     ok(disk_job_load(&job, 10, 5) == DT_SUCCESS,
@@ -199,7 +199,7 @@ static void test_again(void)
     ckpt_remove_tree(strdup(dir));
     int rc = disk_job_load(&job, 10, 5);
     ok(rc == DT_SUCCESS || rc == DT_ERR_CORRUPT, "a third: %s",
-       rc ? job.err[0].text : "what was brought back helps");
+       rc ? job.err[0].text : "the rebuilt files help");
     disk_job_drop(&job);
 }
 

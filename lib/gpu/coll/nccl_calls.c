@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* nccl_put.c - a collective of ours as calls of NCCL: one, or a group. */
-#include "gpu/coll/nccl_part.h"
+/* nccl_calls.c - a collective as calls of NCCL: one call, or a group of them.
+ */
 #include "exec/exec.h"
+#include "gpu/coll/nccl.h"
 
 /* What is only moved, is moved as bytes. */
 struct put {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* hatch.c - hand descriptors over, by connections of one message each: what
- * was sent waits in the listener's queue, also when its sender is gone. */
-#include "gpu/coll/hatch.h"
+/* fdpass.c - each descriptor is the one message of a connection. It waits in
+ * the listener's queue, also when its sender has ended. */
+#include "gpu/coll/fdpass.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,13 +12,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Connections that are looked at; strangers may have made some. */
-#define KNOCKS 1024
+/* Connections that are accepted; other programs may have made some. */
+#define CONNECTIONS 1024
 
 #define PREFIX "dt-gpu-"
 
 /* "\0dt-gpu-" and the name in hex */
-static socklen_t address(const struct dt_gpu_hatch_name *name,
+static socklen_t address(const struct dt_fdpass_address *name,
                          struct sockaddr_un *at)
 {
     char *to = at->sun_path + 1;
@@ -42,8 +42,8 @@ static bool is_ours(int socket)
            peer.uid == geteuid();
 }
 
-dt_result_t dt_gpu_hatch_open(int *hatch, struct dt_gpu_hatch_name *name,
-                              struct dt_error *err)
+dt_result_t dt_fdpass_open(int *listener, struct dt_fdpass_address *name,
+                           struct dt_error *err)
 {
     struct sockaddr_un at;
     if (getrandom(name, sizeof(*name), 0) != (ssize_t)sizeof(*name))
@@ -58,7 +58,7 @@ dt_result_t dt_gpu_hatch_open(int *hatch, struct dt_gpu_hatch_name *name,
             close(made);
         return DT_ERR_SYSTEM;
     }
-    *hatch = made;
+    *listener = made;
     return DT_SUCCESS;
 }
 
@@ -82,7 +82,7 @@ static bool send_fd(int socket, uint32_t from, int fd)
     return sendmsg(socket, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(from);
 }
 
-static dt_result_t put(int socket, const struct dt_gpu_hatch_name *name,
+static dt_result_t put(int socket, const struct dt_fdpass_address *name,
                        uint32_t from, int fd, struct dt_error *err)
 {
     struct sockaddr_un at;
@@ -100,8 +100,8 @@ static dt_result_t put(int socket, const struct dt_gpu_hatch_name *name,
     return DT_SUCCESS;
 }
 
-dt_result_t dt_gpu_hatch_put(const struct dt_gpu_hatch_name *name,
-                             uint32_t from, int fd, struct dt_error *err)
+dt_result_t dt_fdpass_send(const struct dt_fdpass_address *name, uint32_t from,
+                           int fd, struct dt_error *err)
 {
     int socket = new_socket();
     if (socket < 0)
@@ -142,13 +142,14 @@ static int receive_fd(int socket, uint32_t *from)
     return fd;
 }
 
-void dt_gpu_hatch_take(int hatch, int *fds, size_t n)
+void dt_fdpass_receive(int listener, int *fds, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         fds[i] = -1;
-    for (int i = 0; i < KNOCKS; i++) {
+    for (int i = 0; i < CONNECTIONS; i++) {
         uint32_t from = 0;
-        int socket = accept4(hatch, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int socket =
+            accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (socket < 0)
             return;
         int fd = is_ours(socket) ? receive_fd(socket, &from) : -1;

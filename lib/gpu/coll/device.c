@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* device.c - the entry of the module: a world gets its device, and libdt's
+ * functions that the module calls.
+ *
+ * libdt does not export them. The module has functions of the same names, which
+ * call them by the table that libdt passes: the linker's work, done by hand. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/coll/comm.h"
+#include "gpu/host.h"
+
+/* Of the libdt that loaded the module: the same from the first world on. */
+static const struct dt_gpu_host *host;
+
+#define FORWARD(type, name, params, args)                                      \
+    type dt_##name params                                                      \
+    {                                                                          \
+        return host->name args;                                                \
+    }
+DT_GPU_HOST(FORWARD)
+#undef FORWARD
+
+static void close_device(struct dt_device *device)
+{
+    struct dt_gpu_device *self = (struct dt_gpu_device *)device;
+    while (self->comms)
+        dt_gpu_close(self->comms->comm);
+    self->gpu->ops->close(self->gpu);
+    free(self);
+}
+
+static const struct dt_device_ops ops = {
+    .place = dt_gpu_place,
+    .begin = dt_gpu_begin,
+    .follow = dt_gpu_follow,
+    .end = dt_gpu_end,
+    .forget = dt_gpu_forget,
+    .wait = dt_gpu_wait,
+    .test = dt_gpu_test,
+    .leave = dt_gpu_leave,
+    .close_comm = dt_gpu_close,
+    .close = close_device,
+    .enter = dt_gpu_enter,
+    .exit = dt_gpu_exit,
+    .busy = dt_gpu_busy,
+    .hidden = dt_gpu_hidden,
+    .idle = dt_gpu_idle,
+    .step = dt_gpu_step,
+};
+
+dt_result_t dt_gpu_open_device(const struct dt_gpu_host *functions,
+                               struct dt_gpu *gpu, struct dt_device **out,
+                               struct dt_error *err)
+{
+    static const struct dt_gpu_layout layout = DT_GPU_LAYOUT;
+    if (memcmp(&functions->layout, &layout, sizeof(layout)) != 0)
+        return dt_error_set(err, DT_ERR_UNSUPPORTED,
+                            DT_GPU_MODULE " is of another version of "
+                                          "slurm-dt: install both again");
+    struct dt_gpu_device *device = calloc(1, sizeof(*device));
+    if (!device)
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for a GPU");
+    host = functions;
+    device->base.ops = &ops;
+    device->gpu = gpu;
+    *out = &device->base;
+    return DT_SUCCESS;
+}
