@@ -9,6 +9,7 @@
 #include "coll/algorithm/layout.h"
 #include "coll/algorithm/sched.h"
 #include "coll/algorithm/shape.h"
+#include "coll/algorithm/uneven.h"
 #include "tune/tune.h"
 
 struct dt_plan {

@@ -7,12 +7,12 @@
 #include <math.h>
 
 #include "base/api.h"
-#include "coll/algorithm/uneven.h"
+#include "coll/algorithm/algorithm.h"
 #include "base/names.h"
 #include "coll/api/check.h"
 #include "coll/api/group.h"
 #include "exec/exec.h"
-#include "coll/engine/device.h"
+#include "coll/engine/engine.h"
 
 /* What each kind of call has. */
 enum { OP = 1, ROOT = 2, PEER = 4, NO_TYPE = 8 };

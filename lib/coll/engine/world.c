@@ -278,7 +278,7 @@ bool dt_world_progress(struct dt_world *world)
         if (world->comms[i])
             moved |= world->comm_ops->progress(world->comms[i]);
     if (entered)
-        world->device->ops->exit(world, scope);
+        world->device->ops->exit_context(world, scope);
     return moved;
 }
 
@@ -296,7 +296,7 @@ dt_result_t dt_world_fail(struct dt_world *world, dt_result_t why,
         if (world->tl[i])
             world->tl[i]->ops->revoke(world->tl[i]);
     if (entered)
-        world->device->ops->exit(world, scope);
+        world->device->ops->exit_context(world, scope);
     return why;
 }
 
@@ -324,5 +324,5 @@ void dt_world_check(struct dt_world *world)
         dt_world_fail(world, rc, &err);
     }
     if (entered)
-        world->device->ops->exit(world, scope);
+        world->device->ops->exit_context(world, scope);
 }

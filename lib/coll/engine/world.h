@@ -9,7 +9,7 @@
 
 #include "boot/boot.h"
 #include "boot/card.h"
-#include "coll/algorithm/layout.h"
+#include "coll/algorithm/algorithm.h"
 #include "tune/tune.h"
 #include "tl/tl.h"
 
