@@ -37,8 +37,9 @@ declare -A below=(
     [operations]='server mesh base'
     [daemon]='server mesh base'
     [run]='server mesh base'
-    [tools]=''
-    [files]='ckpt-format base'
+    [tools]='common base'
+    [common]=''
+    [files]='ckpt-format common base'
     [requeue]='base'
     [doc]=''
 )
@@ -73,6 +74,7 @@ layer_of() # PATH; the layer's name
     lib/gpu/gpu.*) echo gpu-api ;;
     lib/*/*) echo "${1#lib/}" | cut -d/ -f1 ;;
     pmix/*/*) echo "${1#pmix/}" | cut -d/ -f1 ;;
+    tools/common/*) echo common ;;
     tools/ckpt/*) echo files ;;
     tools/requeue/*) echo requeue ;;
     lib/*) echo facade ;;
@@ -97,6 +99,7 @@ violations() # TREE; one line per wrong #include
         [[ $header =~ ^(dt|dt_topo)\.h$ ]] && continue
         found=lib/$header
         [ ! -e "pmix/$header" ] || found=pmix/$header
+        [ ! -e "tools/$header" ] || found=tools/$header
         [[ $file != spank/* || ! -e spank/$header ]] || found=spank/$header
         [ ! -e "$(dirname "$file")/$header" ] ||
             found=$(dirname "$file")/$header
