@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* meeting.c - what srun and slurmstepd say of the PMIx servers' meeting, and
+/* rendezvous.c - what srun and slurmstepd say of the PMIx servers' meeting, and
  * what a server says to the ranks. */
 #include "server/rendezvous.h"
 
