@@ -72,10 +72,10 @@ my %rooms = (
         tools/bench/pairwise tools/bench/report tools/bench/tune'],
     'tools/bench/measure' => ['element.h gpu_memory.h limit.h measure.h
         pingpong.h', 'lib lib/base tools/bench tools/bench/pairwise'],
-    'tools/bench/pairwise' => ['pairwise.h', 'lib tools/bench
+    'tools/bench/pairwise' => ['pairwise.h', 'lib lib/base tools/bench
         tools/bench/measure tools/bench/report'],
-    'tools/bench/report' => ['json.h output.h report.h', 'lib tools/bench
-        tools/bench/measure'],
+    'tools/bench/report' => ['json.h output.h report.h', 'lib lib/base
+        tools/bench tools/bench/measure'],
     'tools/bench/tune' => ['parameters.h', 'lib lib/base lib/tune tools/bench
         tools/bench/measure tools/bench/pairwise tools/bench/report'],
     'tools/ckpt' => ['', 'lib/base tools/common tools/ckpt/commands
@@ -88,10 +88,12 @@ my %rooms = (
     'tools/ckpt/text' => ['columns.h describe.h interrupt.h options.h
         terminal.h', 'lib/base lib/ckpt/format tools/common'],
     'tools/requeue' => ['', 'lib lib/base tools/common'],
-    'tools/topo' => ['', 'lib tools/common tools/topo/node tools/topo/print'],
-    'tools/topo/node' => ['node.h', 'lib tools/common tools/topo
+    'tools/topo' => ['', 'lib lib/base tools/common tools/topo/node
         tools/topo/print'],
-    'tools/topo/print' => ['print.h', 'lib tools/common tools/topo'],
+    'tools/topo/node' => ['node.h', 'lib lib/base tools/common tools/topo
+        tools/topo/print'],
+    'tools/topo/print' => ['print.h', 'lib lib/base tools/common
+        tools/topo'],
     'doc/examples' => ['', 'lib'],
 );
 

@@ -12,21 +12,15 @@
 
 #include <stdio.h>
 
-#include "dt.h"
+#include "base/error.h"
+#include "common/progress.h"
+#include "common/streams.h"
 
-/* ---- text.c: messages, and numbers with their units ---- */
-
-/* Set err's text and return code. */
-dt_result_t fail(struct dt_error *err, dt_result_t code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+/* ---- text.c: errors of libdt, and numbers with their units ---- */
 
 /* Set err to the text of result, an error that libdt returned; returns result.
  */
 dt_result_t fail_in_libdt(struct dt_error *err, dt_result_t result);
-
-/* Print one line, "dt-bench: ...", to standard error. Control characters in it
- * are replaced. */
-void note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Format bytes ("64 KiB"), microseconds ("12.3 us") and GB/s ("4.56 GB/s").
  * Return text. */
@@ -69,8 +63,6 @@ dt_result_t job_sum(const struct job *job, double *value, size_t n,
 dt_result_t job_agree(const struct job *job, dt_result_t result,
                       struct dt_error *err);
 dt_result_t job_barrier(const struct job *job, struct dt_error *err);
-
-double now_us(void);
 
 /* ---- buffers.c ---- */
 
@@ -172,22 +164,14 @@ struct result {
     double limit_us;               /* 0: not requested */
 };
 
-/* ---- signals and the terminal ---- */
+/* The pause between two progress lines. */
+enum { PROGRESS_US = 500000 };
+
+/* ---- interrupt.c ---- */
 
 /* Make ^C end the process at once. After interrupt_speaks(true) it prints a
  * line first, which rank 0 does. */
 void interrupt_arm(void);
 void interrupt_speaks(bool rank0);
-
-/* A progress line on standard error, if that is a terminal. Each line replaces
- * the one before; at most two a second are shown. */
-struct progress {
-    bool on, shown;
-    double last;
-};
-void progress_start(struct progress *progress, bool rank0);
-void progress_show(struct progress *progress, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-void progress_clear(struct progress *progress);
 
 #endif

@@ -142,7 +142,7 @@ dt_result_t job_make(struct job *job, struct dt_error *err)
     job->first = calloc((size_t)job->nodes, sizeof(*job->first));
     dt_result_t rc = DT_SUCCESS;
     if (!job->place || !job->first)
-        rc = fail(err, DT_ERR_NO_MEMORY, "no memory to begin with");
+        rc = dt_error_set(err, DT_ERR_NO_MEMORY, "no memory to begin with");
     rc = job_agree(job, rc, err);
     if (rc == DT_SUCCESS) {
         find_place(&mine);

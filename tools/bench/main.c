@@ -13,6 +13,8 @@
 #include "report/report.h"
 #include "tune/parameters.h"
 
+const char program[] = "dt-bench";
+
 enum { WRONG = 1, FAILED = 1, USAGE = 64 };
 
 /* ---- the table ---- */
@@ -25,8 +27,8 @@ static dt_result_t measure_rows(struct bench *bench, struct report *report,
     for (size_t i = 0; i < bench->nrows; i++) {
         struct result *result = &report->result[i];
         const struct row *row = &bench->rows[i];
-        progress_show(&bench->progress, "%s, %zu of %zu",
-                      size_text(text, row->bytes), i + 1, bench->nrows);
+        progress_show("%s, %zu of %zu", size_text(text, row->bytes), i + 1,
+                      bench->nrows);
         dt_result_t rc = measure_row(bench, row, result, err);
         if (rc == DT_SUCCESS && report->limit)
             rc = limit_row(bench, report->limit, row, &result->limit_us, err);
@@ -35,10 +37,10 @@ static dt_result_t measure_rows(struct bench *bench, struct report *report,
         report->n++;
         if (!table)
             continue;
-        progress_clear(&bench->progress);
+        progress_clear();
         table_row(stdout, report, result);
     }
-    progress_clear(&bench->progress);
+    progress_clear();
     return DT_SUCCESS;
 }
 
@@ -72,7 +74,7 @@ static dt_result_t measure_all(struct bench *bench, int *status,
     dt_result_t rc = DT_SUCCESS;
     report.result = calloc(bench->nrows + 1, sizeof(*report.result));
     if (!report.result)
-        rc = fail(err, DT_ERR_NO_MEMORY, "no memory for the results");
+        rc = dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for the results");
     rc = job_agree(bench->job, rc, err);
     if (rc == DT_SUCCESS)
         rc = output_open(&svg, options->svg, bench->job, err);
@@ -86,7 +88,7 @@ static dt_result_t measure_all(struct bench *bench, int *status,
         rc = conclude(&report, &svg, err);
     rc = output_close(&svg, rc, err);
     if (rc == DT_SUCCESS && !report_measured(&report))
-        rc = fail(
+        rc = dt_error_set(
             err, DT_ERR_UNSUPPORTED,
             "this libdt supports none of the requested types and operations");
     if (rc == DT_SUCCESS && report_wrong(&report) > 0)
@@ -119,7 +121,7 @@ static int complain(const struct job *job, dt_result_t rc,
     if (rc == DT_ERR_UNSUPPORTED && job->rank != 0)
         return FAILED;
     if (lost ? dt_local_rank() <= 0 : err->text[0] != '\0')
-        note("rank %d: %s", dt_rank(), err->text);
+        note(stderr, "rank %d: %s", dt_rank(), err->text);
     return FAILED;
 }
 
@@ -134,7 +136,7 @@ static int run_job(const struct options *options)
     interrupt_speaks(job.rank == 0);
     if (options_check(options, job.size, &err) != DT_SUCCESS) {
         if (job.rank == 0)
-            note("%s", err.text);
+            note(stderr, "%s", err.text);
         status = USAGE;
     } else if (options->pairwise) {
         rc = pairwise_run(options, &job, &err);
@@ -171,7 +173,7 @@ static int say_once(const struct options *options, const struct dt_error *err)
         rank = dt_rank();
     if (rank <= 0) {
         if (err->text[0])
-            note("%s", err->text);
+            note(stderr, "%s", err->text);
         else if (options->help)
             options_help(stdout);
         else
@@ -187,18 +189,18 @@ static int run(const struct options *options)
     struct dt_error err = {""};
     bool gpu = options->memory == MEMORY_CUDA;
     if (gpu && gpu_find(&err) != DT_SUCCESS) {
-        note("%s", err.text);
+        note(stderr, "%s", err.text);
         return FAILED;
     }
     dt_result_t rc = dt_init();
     if (rc != DT_SUCCESS) {
-        note("%s", dt_last_error());
+        note(stderr, "%s", dt_last_error());
         return FAILED;
     }
     int status = run_job(options), rank = dt_rank();
     rc = dt_finalize();
     if (rc != DT_SUCCESS && !status) {
-        note("rank %d: dt_finalize: %s", rank, dt_last_error());
+        note(stderr, "rank %d: dt_finalize: %s", rank, dt_last_error());
         status = FAILED;
     }
     return status;
@@ -213,9 +215,5 @@ int main(int argc, char **argv)
     int status = rc != DT_SUCCESS || options.help || options.version
                      ? say_once(&options, &err)
                      : run(&options);
-    if (fflush(stdout) || ferror(stdout)) {
-        note("the output could not be written");
-        return FAILED;
-    }
-    return status;
+    return streams_flush() ? status : FAILED;
 }

@@ -136,10 +136,10 @@ static dt_result_t set_dtype(struct options *options, const char *text,
     else if (dtype_by_name(text, &dtype))
         options->dtypes = 1U << dtype;
     else
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "-d %s: expected int8, uint8, int32, int64, half, "
-                    "bfloat16, float, double, f8e4m3, f8e5m2 or all",
-                    text);
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "-d %s: expected int8, uint8, int32, int64, half, "
+                            "bfloat16, float, double, f8e4m3, f8e5m2 or all",
+                            text);
     return DT_SUCCESS;
 }
 
@@ -152,8 +152,9 @@ static dt_result_t set_op(struct options *options, const char *text,
     else if (op_by_name(text, &op))
         options->ops = 1U << op;
     else
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "-o %s: expected sum, prod, min, max, avg or all", text);
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "-o %s: expected sum, prod, min, max, avg or all",
+                            text);
     return DT_SUCCESS;
 }
 
@@ -173,8 +174,8 @@ static dt_result_t set_inplace(struct options *options, const char *text,
                                struct dt_error *err)
 {
     if (text && strcmp(text, "only") && strcmp(text, "no"))
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "--inplace=%s: expected only or no", text);
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "--inplace=%s: expected only or no", text);
     options->outside = text && !strcmp(text, "no");
     options->inside = !options->outside;
     return DT_SUCCESS;
@@ -188,8 +189,8 @@ static dt_result_t set_memory(struct options *options, const char *text,
             options->memory = m;
             return DT_SUCCESS;
         }
-    return fail(err, DT_ERR_INVALID_ARG,
-                "--mem %s: expected private, registered or cuda", text);
+    return dt_error_set(err, DT_ERR_INVALID_ARG,
+                        "--mem %s: expected private, registered or cuda", text);
 }
 
 static dt_result_t set_operation(struct options *options, const char *name,
@@ -197,9 +198,9 @@ static dt_result_t set_operation(struct options *options, const char *name,
 {
     options->operation = operation_by_name(name);
     if (!options->operation)
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "%s: no such operation, expected one of %s", name,
-                    operation_names());
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "%s: no such operation, expected one of %s", name,
+                            operation_names());
     return DT_SUCCESS;
 }
 
@@ -291,9 +292,11 @@ static dt_result_t check(const struct options *options, bool named,
         what = "--alone goes with --pairwise";
     else if (!(options->inside && operation->inside) &&
              !(options->outside && operation->outside))
-        return fail(err, DT_ERR_INVALID_ARG, "--inplace: %s is %s in place",
-                    operation->name, operation->inside ? "always" : "never");
-    return what ? fail(err, DT_ERR_INVALID_ARG, "%s", what) : DT_SUCCESS;
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "--inplace: %s is %s in place", operation->name,
+                            operation->inside ? "always" : "never");
+    return what ? dt_error_set(err, DT_ERR_INVALID_ARG, "%s", what)
+                : DT_SUCCESS;
 }
 
 dt_result_t options_parse(struct options *options, int argc, char **argv,
@@ -313,12 +316,14 @@ dt_result_t options_parse(struct options *options, int argc, char **argv,
     opterr = 0;
     while ((c = getopt_long(argc, argv, letters, known, NULL)) != -1) {
         if (c == '?' && optopt > 0 && optopt < OPT_MEM)
-            return fail(err, DT_ERR_INVALID_ARG, "-%c: no such option", optopt);
+            return dt_error_set(err, DT_ERR_INVALID_ARG, "-%c: no such option",
+                                optopt);
         if (c == ':' || c == '?')
-            return fail(err, DT_ERR_INVALID_ARG,
-                        c == ':' ? "%s: expected a value after it"
-                                 : "%s: no such option, or it takes no value",
-                        argv[optind - 1]);
+            return dt_error_set(
+                err, DT_ERR_INVALID_ARG,
+                c == ':' ? "%s: expected a value after it"
+                         : "%s: no such option, or it takes no value",
+                argv[optind - 1]);
         dt_result_t rc = take(options, c, optarg, err);
         if (rc != DT_SUCCESS)
             return rc;
@@ -332,8 +337,8 @@ dt_result_t options_parse(struct options *options, int argc, char **argv,
             return rc;
     }
     if (optind < argc)
-        return fail(err, DT_ERR_INVALID_ARG, "%s: no argument is expected here",
-                    argv[optind]);
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "%s: no argument is expected here", argv[optind]);
     if (min_given && !max_given && options->minbytes > options->maxbytes)
         options->maxbytes = options->minbytes;
     if (max_given && !min_given && options->minbytes > options->maxbytes)
@@ -350,8 +355,8 @@ dt_result_t options_check(const struct options *options, int ranks,
                           struct dt_error *err)
 {
     if (options->root >= ranks)
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "-r %d: expected a rank, 0 to %d, or all", options->root,
-                    ranks - 1);
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "-r %d: expected a rank, 0 to %d, or all",
+                            options->root, ranks - 1);
     return DT_SUCCESS;
 }

@@ -1,37 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* text.c - messages, and numbers with their units. */
-#include <stdarg.h>
-
+/* text.c - errors of libdt, and numbers with their units. */
 #include "bench.h"
-
-dt_result_t fail(struct dt_error *err, dt_result_t code, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(err->text, sizeof(err->text), fmt, args);
-    va_end(args);
-    return code;
-}
 
 dt_result_t fail_in_libdt(struct dt_error *err, dt_result_t result)
 {
     const char *text = dt_last_error(), *name = dt_strerror(result);
-    return *text ? fail(err, result, "%s: %s", name, text)
-                 : fail(err, result, "%s", name);
-}
-
-void note(const char *fmt, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    for (char *at = text; *at; at++) /* it may quote what is not ours */
-        if ((unsigned char)*at < ' ' || *at == '\177')
-            *at = '?';
-    fprintf(stderr, "dt-bench: %s\n", text);
+    return *text ? dt_error_set(err, result, "%s: %s", name, text)
+                 : dt_error_set(err, result, "%s", name);
 }
 
 char *size_text(char text[32], size_t bytes)

@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* main.c - dt-ckpt: a look into checkpoints, and what else they need. */
-#include <fcntl.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/exit.h"
 #include "text/interrupt.h"
 #include "text/options.h"
 #include "text/terminal.h"
 
-enum { SIGNALLED = 128 };
+const char program[] = "dt-ckpt";
 
-/* Files of ours must not get the numbers of those that are closed. */
-static void fill_standard_files(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0) /* then open() returns it: the lowest */
-            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-}
+enum { SIGNALLED = 128 };
 
 static int run(const struct options *options)
 {
@@ -30,10 +22,10 @@ static int run(const struct options *options)
     if (rc == DT_SUCCESS)
         return status;
     if (interrupted()) {
-        note("interrupted");
+        note(stderr, "interrupted");
         return SIGNALLED + interrupted();
     }
-    note("%s", err.text[0] ? err.text : dt_strerror(rc));
+    note(stderr, "%s", err.text[0] ? err.text : dt_strerror(rc));
     return options->command->trouble;
 }
 
@@ -41,13 +33,13 @@ int main(int argc, char **argv)
 {
     struct options options;
     struct dt_error err = {""};
-    fill_standard_files();
+    streams_fill();
     if (argc < 2) {
         options_help(stderr);
         return DT_EXIT_USAGE;
     }
     if (options_parse(&options, argc, argv, &err) != DT_SUCCESS) {
-        note("%s", err.text);
+        note(stderr, "%s", err.text);
         return DT_EXIT_USAGE;
     }
     int status = 0;
@@ -57,9 +49,7 @@ int main(int argc, char **argv)
         puts("dt-ckpt " PACKAGE_VERSION);
     else
         status = run(&options);
-    if (fflush(stdout) || ferror(stdout)) {
-        note("the output could not be written");
+    if (!streams_flush())
         return options.command ? options.command->trouble : 1;
-    }
     return status;
 }

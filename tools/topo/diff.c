@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* diff.c - what differs between two machines that should be alike. */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 

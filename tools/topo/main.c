@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* main.c - dt-topo: the topology of a node and the placement of its tasks. */
-#include <fcntl.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "node/node.h"
 #include "options.h"
 #include "print/print.h"
+
+const char program[] = "dt-topo";
 
 /* As diff has it for a comparison; else 0 and FAILED. */
 enum { SAME = 0, DIFFERENT = 1, FAILED = 1, TROUBLE = 2, USAGE = 64 };
@@ -32,7 +32,7 @@ static dt_result_t print_text(const dt_topo_t *topo, struct dt_error *err)
 {
     char *text = dt_topo_print(topo);
     if (!text)
-        return fail(err, DT_ERR_NO_MEMORY, "no memory");
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
     fputs(text, stdout);
     free(text);
     return DT_SUCCESS;
@@ -133,7 +133,7 @@ static int show_framed(struct options *options, struct dt_error *err)
     node_name(&options->node, name);
     options->node.notes = open_memstream(&notes, &size);
     if (!options->node.notes) {
-        fail(err, DT_ERR_NO_MEMORY, "no memory");
+        dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
         return complain(err, FAILED);
     }
     if (node_topology(&options->node, &topo, err) == DT_SUCCESS) {
@@ -176,27 +176,16 @@ static int run(struct options *options, struct dt_error *err)
     return show(options, err);
 }
 
-/* Closed standard streams must not become the descriptors of our files; reading
- * and writing them still fail. */
-static void fill_standard_files(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fcntl(fd, F_GETFD) < 0) /* then open() returns it: the lowest */
-            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-}
-
 int main(int argc, char **argv)
 {
     struct options options;
     struct dt_error err = {""};
-    fill_standard_files();
+    streams_fill();
     setlocale(LC_CTYPE, "");
     if (options_parse(&options, argc, argv, &err) != DT_SUCCESS)
         return complain(&err, USAGE);
     int status = run(&options, &err);
-    if (fflush(stdout) || ferror(stdout)) {
-        note(stderr, "the output could not be written");
+    if (!streams_flush())
         return options.diff[0] || options.cluster.nodes ? TROUBLE : FAILED;
-    }
     return status;
 }

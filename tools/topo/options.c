@@ -88,8 +88,8 @@ static dt_result_t set_form(struct options *options, enum form form,
                             struct dt_error *err)
 {
     if (options->form != FORM_PICTURE && options->form != form)
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "expected one of --json, --xml, --svg, --text");
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "expected one of --json, --xml, --svg, --text");
     options->form = form;
     return DT_SUCCESS;
 }
@@ -100,9 +100,9 @@ static dt_result_t set_timeout(struct options *options, const char *text,
     char *end;
     unsigned long seconds = strtoul(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || !seconds || seconds > MAX_TIMEOUT)
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "--timeout %s: expected 1 to %d seconds", text,
-                    MAX_TIMEOUT);
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "--timeout %s: expected 1 to %d seconds", text,
+                            MAX_TIMEOUT);
     options->cluster.timeout = (unsigned)seconds;
     return DT_SUCCESS;
 }
@@ -218,7 +218,8 @@ static dt_result_t check(const struct options *options, struct dt_error *err)
              (options->input || options->diff[1]))
         what = "--conf and --node are about this node: leave out --input, or "
                "the second of --diff";
-    return what ? fail(err, DT_ERR_INVALID_ARG, "%s", what) : DT_SUCCESS;
+    return what ? dt_error_set(err, DT_ERR_INVALID_ARG, "%s", what)
+                : DT_SUCCESS;
 }
 
 dt_result_t options_parse(struct options *options, int argc, char **argv,
@@ -229,12 +230,14 @@ dt_result_t options_parse(struct options *options, int argc, char **argv,
     opterr = 0;
     while ((c = getopt_long(argc, argv, ":w:hV", known, NULL)) != -1) {
         if (c == '?' && optopt > 0 && optopt < OPT_INPUT) /* maybe of -abc */
-            return fail(err, DT_ERR_INVALID_ARG, "-%c: no such option", optopt);
+            return dt_error_set(err, DT_ERR_INVALID_ARG, "-%c: no such option",
+                                optopt);
         if (c == ':' || c == '?')
-            return fail(err, DT_ERR_INVALID_ARG,
-                        c == ':' ? "%s: expected a value after it"
-                                 : "%s: no such option, or it takes no value",
-                        argv[optind - 1]);
+            return dt_error_set(
+                err, DT_ERR_INVALID_ARG,
+                c == ':' ? "%s: expected a value after it"
+                         : "%s: no such option, or it takes no value",
+                argv[optind - 1]);
         dt_result_t rc = take(options, c, optarg, err);
         if (rc != DT_SUCCESS)
             return rc;
@@ -242,8 +245,8 @@ dt_result_t options_parse(struct options *options, int argc, char **argv,
     if (options->diff[0] && optind < argc)
         options->diff[1] = argv[optind++];
     if (optind < argc)
-        return fail(err, DT_ERR_INVALID_ARG, "%s: no argument is expected here",
-                    argv[optind]);
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "%s: no argument is expected here", argv[optind]);
     options->cluster.conf = options->node.conf;
     options->cluster.refresh = options->node.refresh;
     if (options->help || options->version)

@@ -14,9 +14,9 @@ static dt_result_t number(const char *what, const char *text, int base,
     errno = 0;
     unsigned long long n = strtoull(text, &end, base);
     if (errno || end == text || *end || strchr("-+ \t", *text) || n > max)
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "%s \"%s\": expected a number up to %llu", what, text,
-                    (unsigned long long)max);
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "%s \"%s\": expected a number up to %llu", what,
+                            text, (unsigned long long)max);
     *value = n;
     return DT_SUCCESS;
 }
@@ -29,15 +29,16 @@ static dt_result_t parse_gpus(dt_place_request_t *request, const char *text,
     uint32_t all = request->topo->ngpus;
     if (text) {
         if (dt_cpuset_parse(text, &set, NULL) != DT_SUCCESS)
-            return fail(err, DT_ERR_INVALID_ARG,
-                        "--gpus=%s: expected numbers of GPUs, as in 0-3,6",
-                        text);
+            return dt_error_set(
+                err, DT_ERR_INVALID_ARG,
+                "--gpus=%s: expected numbers of GPUs, as in 0-3,6", text);
         for (uint32_t i = all; i < DT_TOPO_MAX_CPUS; i++)
             if (dt_cpuset_has(&set, i))
-                return fail(err, DT_ERR_INVALID_ARG,
-                            "--gpus=%s: there is no GPU %u: expected numbers "
-                            "below %u",
-                            text, i, all);
+                return dt_error_set(
+                    err, DT_ERR_INVALID_ARG,
+                    "--gpus=%s: there is no GPU %u: expected numbers "
+                    "below %u",
+                    text, i, all);
     }
     for (uint32_t i = 0; i < all; i++)
         if (!text || dt_cpuset_has(&set, i))
@@ -54,17 +55,18 @@ static dt_result_t parse_cpus(dt_place_request_t *request, const char *text,
         return DT_SUCCESS;
     if (dt_cpuset_parse(text, &request->cpus, NULL) != DT_SUCCESS ||
         !dt_cpuset_count(&request->cpus))
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "--cpus=%s: expected numbers of CPUs, as in 0-15,64-79",
-                    text);
+        return dt_error_set(
+            err, DT_ERR_INVALID_ARG,
+            "--cpus=%s: expected numbers of CPUs, as in 0-15,64-79", text);
     online_cpus(request->topo, &online);
     for (uint32_t i = 0; i < DT_TOPO_MAX_CPUS; i++)
         if (request->topo->ncpus && dt_cpuset_has(&request->cpus, i) &&
             !dt_cpuset_has(&online, i))
-            return fail(err, DT_ERR_INVALID_ARG,
-                        "--cpus=%s: there is no CPU %u: expected numbers that "
-                        "dt-topo shows",
-                        text, i);
+            return dt_error_set(
+                err, DT_ERR_INVALID_ARG,
+                "--cpus=%s: there is no CPU %u: expected numbers that "
+                "dt-topo shows",
+                text, i);
     return DT_SUCCESS;
 }
 
@@ -82,9 +84,10 @@ static dt_result_t parse_list(const dt_place_request_t *request,
     for (*n = 0;; text++) {
         size_t len = strcspn(text, ",");
         if (!len || len >= sizeof(word) || *n == DT_PLACE_MAX_MAP)
-            return fail(err, DT_ERR_INVALID_ARG,
-                        "\"%s\": expected 1 to %d words with commas between",
-                        text, DT_PLACE_MAX_MAP);
+            return dt_error_set(
+                err, DT_ERR_INVALID_ARG,
+                "\"%s\": expected 1 to %d words with commas between", text,
+                DT_PLACE_MAX_MAP);
         memcpy(word, text, len);
         word[len] = '\0';
         dt_result_t rc = parse(request, word, &value[(*n)++], err);
@@ -123,12 +126,14 @@ static dt_result_t nic_word(const dt_place_request_t *request, const char *word,
             return DT_SUCCESS;
         }
     if (strspn(word, "0123456789") != strlen(word))
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "--nics: there is no NIC %s: expected a name that dt-topo "
-                    "shows, or a number from 0 on",
-                    word);
+        return dt_error_set(
+            err, DT_ERR_INVALID_ARG,
+            "--nics: there is no NIC %s: expected a name that dt-topo "
+            "shows, or a number from 0 on",
+            word);
     if (!topo->nnics)
-        return fail(err, DT_ERR_INVALID_ARG, "--nics: the node has no NIC");
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "--nics: the node has no NIC");
     return number("--nics", word, 10, topo->nnics - 1, value, err);
 }
 
@@ -160,10 +165,11 @@ static dt_result_t parse_policy(dt_place_request_t *request, const char *text,
                           &request->nmap, err);
     }
     if (number("", text, 10, DT_TOPO_MAX_GPUS, &count, err) || !count)
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "--policy=%s: expected auto, rotate, single, a number from "
-                    "1 to %d, map:<list> or mask:<list>",
-                    text, DT_TOPO_MAX_GPUS);
+        return dt_error_set(
+            err, DT_ERR_INVALID_ARG,
+            "--policy=%s: expected auto, rotate, single, a number from "
+            "1 to %d, map:<list> or mask:<list>",
+            text, DT_TOPO_MAX_GPUS);
     request->policy = DT_PLACE_COUNT;
     request->count = (uint32_t)count;
     return DT_SUCCESS;
@@ -188,9 +194,9 @@ static dt_result_t parse_nics(dt_place_request_t *request, const char *text,
         for (uint32_t i = 0; i < request->nnic_map; i++)
             request->nic_map[i] = (uint8_t)value[i];
     } else {
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "--nics=%s: expected closest, rail, map:<list> or none",
-                    text);
+        return dt_error_set(
+            err, DT_ERR_INVALID_ARG,
+            "--nics=%s: expected closest, rail, map:<list> or none", text);
     }
     return DT_SUCCESS;
 }
@@ -203,9 +209,9 @@ dt_result_t plan_make(struct plan *plan, const dt_topo_t *topo,
     *plan = (struct plan){.request = {.topo = topo}};
     if (number("--tasks", text->tasks, 10, DT_PLACE_MAX_TASKS, &ntasks, err) ||
         !ntasks)
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "--tasks=%s: expected a number from 1 to %d", text->tasks,
-                    DT_PLACE_MAX_TASKS);
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "--tasks=%s: expected a number from 1 to %d",
+                            text->tasks, DT_PLACE_MAX_TASKS);
     request->ntasks = (uint32_t)ntasks;
     dt_result_t rc = parse_cpus(request, text->cpus, err);
     if (rc == DT_SUCCESS)
@@ -217,12 +223,13 @@ dt_result_t plan_make(struct plan *plan, const dt_topo_t *topo,
     if (rc != DT_SUCCESS)
         return rc;
     if (!request->ngpus)
-        return fail(err, DT_ERR_INVALID_ARG,
-                    topo->ngpus ? "--gpus= names no GPU"
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            topo->ngpus
+                                ? "--gpus= names no GPU"
                                 : "the node has no GPU to place tasks on");
     dt_place_task_t *task = calloc(ntasks, sizeof(*task));
     if (!task)
-        return fail(err, DT_ERR_NO_MEMORY, "no memory");
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
     rc = dt_place(request, task, err);
     if (rc == DT_SUCCESS)
         plan->task = task;

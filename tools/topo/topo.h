@@ -1,28 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* topo.h - what all of dt-topo uses: notes and errors, requests, differences.
- * Functions that print write to out and leave its errors to main(), which looks
- * at the end. */
+/* topo.h - what all of dt-topo uses: requests, differences. Functions that
+ * print write to out and leave its errors to main(), which looks at the end. */
 #ifndef DT_TOOLS_TOPO_H
 #define DT_TOOLS_TOPO_H
 
-#include <stdarg.h>
-#include <stdio.h>
-
+#include "base/error.h"
+#include "common/streams.h"
 #include "dt_topo.h"
 
 /* room for any list of CPUs */
 #define CPU_LIST 24576
-
-/* ---- note.c ---- */
-
-/* Fill err and return code. */
-dt_result_t fail(struct dt_error *err, dt_result_t code, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-
-/* Print "dt-topo: ..." as a line of its own. */
-void note(FILE *notes, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
 
 /* ---- request.c: what --tasks and the options beside it ask for ---- */
 

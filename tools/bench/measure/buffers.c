@@ -40,9 +40,9 @@ static dt_result_t get(char **buf, size_t bytes, bool registered,
         if (rc != DT_SUCCESS)
             return fail_in_libdt(err, rc);
     } else if (posix_memalign(&memory, PAGE, bytes + ZONE)) {
-        return fail(err, DT_ERR_NO_MEMORY,
-                    "no memory for a buffer of %s: give a smaller -e",
-                    size_text(text, bytes));
+        return dt_error_set(err, DT_ERR_NO_MEMORY,
+                            "no memory for a buffer of %s: give a smaller -e",
+                            size_text(text, bytes));
     }
     *buf = memory;
     memset(*buf, 0, bytes); /* take the page faults before the timing */
@@ -59,11 +59,12 @@ static dt_result_t get_both(struct buffers *buffers, const struct job *job,
     if (buffers->bytes > SIZE_MAX - ZONE || (left > 0 && needed > left)) {
         if (job->local_rank > 0) /* the node leader prints the error */
             return DT_ERR_NO_MEMORY;
-        return fail(err, DT_ERR_NO_MEMORY,
-                    "%d ranks with two buffers of %s need more than the %.1f "
-                    "GiB that are left on %s: give a smaller -e",
-                    job->local_size, size_text(text, buffers->bytes),
-                    left / (1 << 30), job_node_name(job, job->node));
+        return dt_error_set(
+            err, DT_ERR_NO_MEMORY,
+            "%d ranks with two buffers of %s need more than the %.1f "
+            "GiB that are left on %s: give a smaller -e",
+            job->local_size, size_text(text, buffers->bytes), left / (1 << 30),
+            job_node_name(job, job->node));
     }
     bool registered = buffers->memory == MEMORY_REGISTERED;
     dt_result_t rc = get(&buffers->a, buffers->bytes, registered, err);

@@ -44,8 +44,9 @@ dt_result_t gpu_find(struct dt_error *err)
 {
     if (dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL))
         return DT_SUCCESS; /* for the life of the process */
-    return fail(err, DT_ERR_UNSUPPORTED,
-                "--mem cuda: no driver of NVIDIA's here: %s", dlerror());
+    return dt_error_set(err, DT_ERR_UNSUPPORTED,
+                        "--mem cuda: no driver of NVIDIA's here: %s",
+                        dlerror());
 }
 
 static dt_result_t load(struct driver *driver, struct dt_error *err)
@@ -76,10 +77,11 @@ static dt_result_t load(struct driver *driver, struct dt_error *err)
     for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
         void *symbol = library ? dlsym(library, wanted[i].name) : NULL;
         if (!symbol)
-            return fail(err, DT_ERR_UNSUPPORTED,
-                        "--mem cuda: " LIBRARY " has no %s: a newer driver is "
-                        "needed",
-                        wanted[i].name);
+            return dt_error_set(err, DT_ERR_UNSUPPORTED,
+                                "--mem cuda: " LIBRARY
+                                " has no %s: a newer driver is "
+                                "needed",
+                                wanted[i].name);
         *(void **)wanted[i].at = symbol;
     }
     return DT_SUCCESS;
@@ -92,9 +94,9 @@ static dt_result_t said(const struct gpu *gpu, int code, const char *what,
     if (!code)
         return DT_SUCCESS;
     gpu->driver.name(code, &name);
-    return fail(err, code == 2 ? DT_ERR_NO_MEMORY : DT_ERR_SYSTEM,
-                "GPU %d: %s: %s (%d)", gpu->device, what,
-                name ? name : "unknown error", code);
+    return dt_error_set(err, code == 2 ? DT_ERR_NO_MEMORY : DT_ERR_SYSTEM,
+                        "GPU %d: %s: %s (%d)", gpu->device, what,
+                        name ? name : "unknown error", code);
 }
 
 dt_result_t gpu_open(struct gpu **out, const struct job *job,
@@ -103,16 +105,16 @@ dt_result_t gpu_open(struct gpu **out, const struct job *job,
     struct gpu *gpu = calloc(1, sizeof(*gpu));
     int count = 0;
     if (!gpu)
-        return fail(err, DT_ERR_NO_MEMORY, "no memory for a GPU");
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for a GPU");
     dt_result_t rc = load(&gpu->driver, err);
     if (rc == DT_SUCCESS)
         rc = said(gpu, gpu->driver.init(0), "the driver does not start", err);
     if (rc == DT_SUCCESS)
         rc = said(gpu, gpu->driver.count(&count), "how many are there", err);
     if (rc == DT_SUCCESS && count < 1)
-        rc = fail(err, DT_ERR_UNSUPPORTED,
-                  "--mem cuda: rank %d sees no GPU on %s", job->rank,
-                  job_node_name(job, job->node));
+        rc = dt_error_set(err, DT_ERR_UNSUPPORTED,
+                          "--mem cuda: rank %d sees no GPU on %s", job->rank,
+                          job_node_name(job, job->node));
     if (rc != DT_SUCCESS) {
         free(gpu);
         return rc;
@@ -151,10 +153,11 @@ dt_result_t gpu_alloc(struct gpu *gpu, size_t bytes, char **ptr,
     char text[32];
     int code = gpu->driver.alloc(&memory, bytes);
     if (code == 2) /* CUDA_ERROR_OUT_OF_MEMORY */
-        return fail(err, DT_ERR_NO_MEMORY,
-                    "GPU %d has no memory for a buffer of %s: give a smaller "
-                    "-e",
-                    gpu->device, size_text(text, bytes));
+        return dt_error_set(
+            err, DT_ERR_NO_MEMORY,
+            "GPU %d has no memory for a buffer of %s: give a smaller "
+            "-e",
+            gpu->device, size_text(text, bytes));
     dt_result_t rc = said(gpu, code, "no memory", err);
     if (rc == DT_SUCCESS)
         *ptr = (char *)(uintptr_t)memory;
@@ -223,17 +226,19 @@ dt_result_t gpu_reaches(const struct gpu *gpu, const char *bus,
 {
     int peer = number_of(gpu, bus), yes = 1;
     if (peer < 0)
-        return fail(err, DT_ERR_UNSUPPORTED,
-                    "it does not see that GPU: let every task see all GPUs of "
-                    "the node (srun --gpus-per-node and --dt-gpus, not "
-                    "--gpus-per-task)");
+        return dt_error_set(
+            err, DT_ERR_UNSUPPORTED,
+            "it does not see that GPU: let every task see all GPUs of "
+            "the node (srun --gpus-per-node and --dt-gpus, not "
+            "--gpus-per-task)");
     if (peer == gpu->device)
         return DT_SUCCESS;
     dt_result_t rc = said(gpu, gpu->driver.reaches(&yes, gpu->device, peer),
                           "cuDeviceCanAccessPeer", err);
     if (rc == DT_SUCCESS && !yes)
-        rc = fail(err, DT_ERR_UNSUPPORTED,
-                  "no peer-to-peer between them (nvidia-smi topo -p2p r)");
+        rc = dt_error_set(
+            err, DT_ERR_UNSUPPORTED,
+            "no peer-to-peer between them (nvidia-smi topo -p2p r)");
     return rc;
 }
 

@@ -96,7 +96,7 @@ static dt_result_t measure_links(const struct job *job, struct limit *limit,
     char *buf = calloc(2, LONG);
     dt_result_t rc = DT_SUCCESS;
     if (!buf)
-        rc = fail(err, DT_ERR_NO_MEMORY, "no memory for long messages");
+        rc = dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for long messages");
     rc = job_agree(job, rc, err);
     if (rc == DT_SUCCESS)
         rc = pingpong_nodes(job, &limit->link_us, err);

@@ -23,8 +23,8 @@ static dt_result_t get_memory(struct bench *bench, struct dt_error *err)
     bench->table = malloc((size_t)CHECK_PERIOD * sizeof(double));
     bench->sample = calloc(most, sizeof(*bench->sample));
     if (!bench->table || !bench->sample)
-        return fail(err, DT_ERR_NO_MEMORY, "no memory for %zu iterations",
-                    most);
+        return dt_error_set(err, DT_ERR_NO_MEMORY,
+                            "no memory for %zu iterations", most);
     return DT_SUCCESS;
 }
 
@@ -44,7 +44,7 @@ dt_result_t bench_make(struct bench *bench, const struct options *options,
     rc = buffers_make(&bench->buffers, job, most, options->memory, err);
     if (rc != DT_SUCCESS)
         bench_clear(bench);
-    progress_start(&bench->progress, job->rank == 0);
+    progress_start(job->rank == 0, PROGRESS_US);
     return rc;
 }
 

@@ -15,7 +15,6 @@ struct bench {
     double *sample;   /* [MEASURE_MOST or options->iters], us */
     struct row *rows; /* the sizes, types, operations and roots to measure */
     size_t nrows;
-    struct progress progress;
 };
 
 /* Plan the rows and allocate all memory. Collective. The caller frees bench

@@ -92,8 +92,9 @@ dt_result_t rows_plan(const struct options *options, int ranks,
                     (struct row){.dtype = (dt_dtype_t)d, .op = (dt_op_t)o});
     if (!done) {
         free(list.row);
-        return fail(err, DT_ERR_NO_MEMORY,
-                    "more than %d sizes: give a larger -f or -i", MOST_ROWS);
+        return dt_error_set(err, DT_ERR_NO_MEMORY,
+                            "more than %d sizes: give a larger -f or -i",
+                            MOST_ROWS);
     }
     *rows = list.row;
     *n = list.n;

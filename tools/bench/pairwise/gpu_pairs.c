@@ -69,9 +69,10 @@ static dt_result_t verify(const struct bench *b, int peer, const char *memory,
             rc = gpu_copy(b->gpu, sample, b->other, SAMPLE, err);
         for (size_t k = 0; rc == DT_SUCCESS && k < SAMPLE; k++)
             if (sample[k] != byte_of(peer, at[i] + k))
-                rc = fail(err, DT_ERR_UNSUPPORTED,
-                          "it reads other bytes than were written: the IOMMU, "
-                          "or ACS in a PCIe switch, may be in the way");
+                rc = dt_error_set(
+                    err, DT_ERR_UNSUPPORTED,
+                    "it reads other bytes than were written: the IOMMU, "
+                    "or ACS in a PCIe switch, may be in the way");
     }
     return rc;
 }
@@ -123,9 +124,8 @@ static dt_result_t meet_all(const struct bench *b, int most, bool alone,
 {
     const struct job *job = b->job;
     const int rounds = pairs_rounds(most, alone), n = job->local_size;
-    struct progress progress;
     dt_result_t rc = DT_SUCCESS;
-    progress_start(&progress, job->rank == 0);
+    progress_start(job->rank == 0, PROGRESS_US);
     for (int round = 0; rc == DT_SUCCESS && round < rounds; round++) {
         int other = -1;
         if (round < pairs_rounds(n, alone))
@@ -133,10 +133,9 @@ static dt_result_t meet_all(const struct bench *b, int most, bool alone,
         for (int turn = 0; rc == DT_SUCCESS && other >= 0 && turn < 2; turn++)
             rc = meet(b, other, (job->local_rank < other) == !turn, err);
         rc = job_agree(job, rc, err);
-        progress_show(&progress, "GPUs of a node, round %d of %d", round + 1,
-                      rounds);
+        progress_show("GPUs of a node, round %d of %d", round + 1, rounds);
     }
-    progress_clear(&progress);
+    progress_clear();
     return rc;
 }
 
@@ -146,7 +145,7 @@ static dt_result_t fill(const struct bench *b, struct dt_error *err)
 {
     char *bytes = malloc(BYTES);
     if (!bytes)
-        return fail(err, DT_ERR_NO_MEMORY, "no memory for a buffer");
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for a buffer");
     for (size_t i = 0; i < BYTES; i++)
         bytes[i] = (char)byte_of(b->job->rank, i);
     dt_result_t rc = gpu_copy(b->gpu, b->mine, bytes, BYTES, err);
@@ -161,8 +160,8 @@ static dt_result_t make(struct bench *b, int most, struct shown *shown,
     b->row = calloc((size_t)most, sizeof(*b->row));
     b->shown = calloc((size_t)b->job->size, sizeof(*b->shown));
     if (!b->row || !b->shown)
-        return fail(err, DT_ERR_NO_MEMORY, "no memory for %d ranks",
-                    b->job->size);
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for %d ranks",
+                            b->job->size);
     dt_result_t rc = gpu_open(&b->gpu, b->job, err);
     if (rc == DT_SUCCESS)
         rc = gpu_alloc(b->gpu, BYTES, &b->mine, err);
@@ -206,7 +205,8 @@ static dt_result_t print(const struct options *options, const struct bench *b,
     dt_result_t rc = DT_SUCCESS;
     pairs.bus = calloc((size_t)job->size, sizeof(*pairs.bus));
     if (!pairs.bus)
-        return fail(err, DT_ERR_NO_MEMORY, "no memory for the names of GPUs");
+        return dt_error_set(err, DT_ERR_NO_MEMORY,
+                            "no memory for the names of GPUs");
     for (int r = 0; r < job->size; r++)
         memcpy(pairs.bus[r], b->shown[r].bus, sizeof(pairs.bus[r]) - 1);
     if (options->json)
@@ -226,7 +226,7 @@ static dt_result_t gather(const struct options *options, const struct bench *b,
     struct gpu_pair *all = NULL;
     dt_result_t rc = DT_SUCCESS;
     if (job->rank == 0 && !(all = calloc((size_t)job->size, len)))
-        rc = fail(err, DT_ERR_NO_MEMORY, "no memory for all pairs");
+        rc = dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for all pairs");
     rc = job_agree(job, rc, err);
     if (rc == DT_SUCCESS) {
         rc = dt_gather(b->row, all, len, DT_DTYPE_U8, 0, job->comm,

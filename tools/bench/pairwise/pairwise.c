@@ -18,7 +18,6 @@ struct players {
     int n, me;  /* me is -1 on ranks that are not players */
     int rounds; /* the largest number on any node */
     char *buf;
-    struct progress *progress;
 };
 
 static int rank_of(const struct players *players, int player)
@@ -60,7 +59,7 @@ static dt_result_t meet_all(const struct players *players, bool alone,
             rc = meet(players, other, pairs, err);
         if (rc == DT_SUCCESS)
             rc = job_barrier(players->job, err);
-        progress_show(players->progress, "%s, round %d of %d",
+        progress_show("%s, round %d of %d",
                       players->node < 0 ? "nodes" : "ranks of a node",
                       round + 1, players->rounds);
     }
@@ -77,7 +76,8 @@ static dt_result_t pairs_make(struct pairs *pairs, int n, struct dt_error *err)
     pairs->us = calloc((size_t)n * (size_t)n, sizeof(*pairs->us));
     pairs->gbs = calloc((size_t)n * (size_t)n, sizeof(*pairs->gbs));
     if (!pairs->us || !pairs->gbs)
-        return fail(err, DT_ERR_NO_MEMORY, "no memory for %d x %d pairs", n, n);
+        return dt_error_set(err, DT_ERR_NO_MEMORY,
+                            "no memory for %d x %d pairs", n, n);
     return DT_SUCCESS;
 }
 
@@ -131,9 +131,9 @@ static bool suspect(const struct pairs *pairs, int one, int two)
 
 static dt_result_t settle(struct pairs *pairs, struct dt_error *err)
 {
-    return pairs_settle(pairs)
-               ? DT_SUCCESS
-               : fail(err, DT_ERR_NO_MEMORY, "no memory to compare the pairs");
+    return pairs_settle(pairs) ? DT_SUCCESS
+                               : dt_error_set(err, DT_ERR_NO_MEMORY,
+                                              "no memory to compare the pairs");
 }
 
 /* Check the combined matrices and measure outliers again; the same on all
@@ -147,8 +147,8 @@ static dt_result_t look_through(const struct players *players,
     for (int one = 0; rc == DT_SUCCESS && one < pairs->n; one++)
         for (int two = one + 1; rc == DT_SUCCESS && two < pairs->n; two++)
             if (suspect(pairs, one, two) && tried++ < SUSPECTS) {
-                progress_show(players->progress, "once more: %d and %d",
-                              rank_of(players, one), rank_of(players, two));
+                progress_show("once more: %d and %d", rank_of(players, one),
+                              rank_of(players, two));
                 rc = try_again(players, one, two, pairs, err);
             }
     return rc == DT_SUCCESS ? settle(pairs, err) : rc;
@@ -197,7 +197,8 @@ static dt_result_t make(struct matrices *matrices, char **buf,
     *buf = calloc(1, STREAM_BYTES);
     matrices->within = calloc((size_t)job->nodes, sizeof(*matrices->within));
     if (!*buf || !matrices->within)
-        return fail(err, DT_ERR_NO_MEMORY, "no memory for the messages");
+        return dt_error_set(err, DT_ERR_NO_MEMORY,
+                            "no memory for the messages");
     memset(*buf, 1, STREAM_BYTES);
     dt_result_t rc = pairs_make(&matrices->nodes, job->nodes, err);
     for (int node = 0; rc == DT_SUCCESS && node < job->nodes; node++) {
@@ -211,9 +212,8 @@ static dt_result_t measure(struct matrices *matrices, char *buf,
                            struct dt_error *err)
 {
     const struct job *job = matrices->job;
-    struct progress progress;
     int most = 0;
-    progress_start(&progress, job->rank == 0);
+    progress_start(job->rank == 0, PROGRESS_US);
     for (int node = 0; node < job->nodes; node++)
         if (matrices->within[node].n > most)
             most = matrices->within[node].n;
@@ -223,20 +223,18 @@ static dt_result_t measure(struct matrices *matrices, char *buf,
                                   .me = job->local_rank == 0 ? job->node : -1,
                                   .rounds =
                                       pairs_rounds(job->nodes, matrices->alone),
-                                  .buf = buf,
-                                  .progress = &progress};
+                                  .buf = buf};
     const struct players ranks = {.job = job,
                                   .node = job->node,
                                   .n = job->local_size,
                                   .me = job->local_rank,
                                   .rounds = pairs_rounds(most, matrices->alone),
-                                  .buf = buf,
-                                  .progress = &progress};
+                                  .buf = buf};
     dt_result_t rc =
         among_nodes(&nodes, matrices->alone, &matrices->nodes, err);
     if (rc == DT_SUCCESS)
         rc = among_ranks(&ranks, matrices->alone, matrices->within, err);
-    progress_clear(&progress);
+    progress_clear();
     return rc;
 }
 
@@ -257,9 +255,10 @@ dt_result_t pairwise_run(const struct options *options, const struct job *job,
     struct matrices matrices = {.job = job, .alone = options->alone};
     char *buf = NULL;
     if (job->size < 2)
-        return fail(err, DT_ERR_INVALID_ARG,
-                    "--pairwise: expected two ranks or more: start it with "
-                    "srun -N2 or more");
+        return dt_error_set(
+            err, DT_ERR_INVALID_ARG,
+            "--pairwise: expected two ranks or more: start it with "
+            "srun -N2 or more");
     if (options->memory == MEMORY_CUDA)
         return pairwise_gpu_run(options, job, err);
     dt_result_t rc = job_agree(job, make(&matrices, &buf, err), err);

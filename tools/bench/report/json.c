@@ -58,7 +58,7 @@ dt_result_t json_write(FILE *out, const struct json *json, json_t *object,
     fputc('\n', out);
     json_decref(object);
     return done ? DT_SUCCESS
-                : fail(err, DT_ERR_IO, "the JSON could not be written");
+                : dt_error_set(err, DT_ERR_IO, "the JSON could not be written");
 }
 
 /* ---- the table ---- */

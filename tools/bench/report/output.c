@@ -10,7 +10,8 @@
 
 static dt_result_t complain(const struct output *output, struct dt_error *err)
 {
-    return fail(err, DT_ERR_IO, "%s: %s", output->path, strerror(errno));
+    return dt_error_set(err, DT_ERR_IO, "%s: %s", output->path,
+                        strerror(errno));
 }
 
 dt_result_t output_open(struct output *output, const char *path,

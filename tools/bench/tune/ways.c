@@ -204,14 +204,14 @@ static dt_result_t measure_scope(struct bench *bench, struct scope *scope,
         own.operation = operation_by_name(dt_name_coll(operations[o]));
         for (size_t i = 0; rc == DT_SUCCESS && i < bench->nrows; i++) {
             const struct row *row = &bench->rows[i];
-            progress_show(&bench->progress, "%s, %s, %s", scope->words,
+            progress_show("%s, %s, %s", scope->words,
                           dt_name_coll(operations[o]),
                           size_text(text, row->bytes));
             rc = compete(&mine, row, scope,
                          &scope->contest[o * bench->nrows + i], err);
         }
     }
-    progress_clear(&bench->progress);
+    progress_clear();
     return close_ways(scope, rc, err);
 }
 
@@ -229,8 +229,8 @@ static dt_result_t make(struct ways **out, const struct bench *bench,
         made = *contest != NULL;
     }
     if (!made)
-        return fail(err, DT_ERR_NO_MEMORY, "no memory for %zu times",
-                    OPERATIONS * bench->nrows);
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for %zu times",
+                            OPERATIONS * bench->nrows);
     ways->nrows = bench->nrows;
     ways->scope[DT_TUNE_NODE].name = "node";
     ways->scope[DT_TUNE_NODE].words = "inside a node";

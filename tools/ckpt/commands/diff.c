@@ -249,7 +249,7 @@ dt_result_t command_diff(const struct options *options, int *status,
         rc = dt_no_memory(err);
         goto close_b;
     }
-    progress_start("compare", a.bytes + b.bytes);
+    bar_start("compare", a.bytes + b.bytes);
     rc = compare_all(&diff, err);
     progress_end();
     if (rc == DT_SUCCESS)

@@ -110,7 +110,8 @@ static dt_result_t export_arrays(const struct item *item, size_t n, int dirfd,
         wide += npy_widens(item[i].tensor.dtype);
     }
     if (rc == DT_SUCCESS && wide > 0)
-        note("NumPy has no BF16 and no F8: %zu tensors are F32 instead", wide);
+        note(stderr, "NumPy has no BF16 and no F8: %zu tensors are F32 instead",
+             wide);
     return rc;
 }
 
@@ -188,7 +189,7 @@ dt_result_t command_export(const struct options *options, int *status,
         return rc;
     rc = make_items(&c, &item, &n, err);
     if (rc == DT_SUCCESS) {
-        progress_start("export", c.bytes);
+        bar_start("export", c.bytes);
         rc = options->numpy
                  ? export_numpy(item, n, options->numpy, options->force, err)
                  : export_file(item, n, options->arg[1], options->force, err);

@@ -48,7 +48,7 @@ static dt_result_t copy_bytes(int from, int to, size_t size, const char *name,
             rc = dt_error_set(err, DT_ERR_CORRUPT, "%s is truncated", name);
         else
             rc = dt_failed(err, name);
-        progress_add(n);
+        bar_add(n);
         at += n;
     }
     free(buf);
@@ -112,7 +112,7 @@ static dt_result_t copy_checkpoint(struct checkpoint *c, struct directory *to,
     if (rc != DT_SUCCESS)
         goto free_text;
     snprintf(what, sizeof(what), "copy %s", c->name);
-    progress_start(what, 2 * c->bytes); /* and once more to verify */
+    bar_start(what, 2 * c->bytes); /* and once more to verify */
     for (size_t i = 0; i < c->manifest.nfiles && rc == DT_SUCCESS; i++)
         rc = copy_file(c, i, &fresh, err);
     if (rc == DT_SUCCESS)
@@ -143,7 +143,7 @@ static dt_result_t flush_one(int fd, const char *from, const char *name,
     }
     if (rc == DT_ERR_CORRUPT || rc == DT_ERR_NOT_FOUND ||
         rc == DT_ERR_VERSION) {
-        note("%s", err->text);
+        note(stderr, "%s", err->text);
         *lost = true;
         rc = DT_SUCCESS;
     }

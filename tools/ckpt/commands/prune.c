@@ -100,7 +100,7 @@ static dt_result_t prune(const struct directory *dir,
         if (entry[i].hidden || fate[i] == KEPT)
             continue;
         if (fate[i] == BROKEN)
-            note("%s/%s is not complete: it does not count, and stays",
+            note(stderr, "%s/%s is not complete: it does not count, and stays",
                  dir->path, entry[i].name);
         else if (!options->dry_run)
             rc = remove_one(dir, &entry[i], err);

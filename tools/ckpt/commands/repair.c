@@ -65,7 +65,7 @@ static dt_result_t find_files(struct repair *r, struct dt_error *err)
             r->lost++;
             r->lost_bytes += m->file[f].size;
         }
-        progress_add(m->file[f].size);
+        bar_add(m->file[f].size);
         rc = interrupt_check(err);
     }
     return rc;
@@ -168,7 +168,7 @@ static dt_result_t make_file(const struct repair *r,
         if (rc == DT_SUCCESS && dt_file_write(fd, r->memory, cut.len))
             rc = dt_failed(err, file->name);
         from += cut.len;
-        progress_add(cut.len);
+        bar_add(cut.len);
     }
     return rc;
 }
@@ -214,7 +214,7 @@ static dt_result_t rebuild_all(struct repair *r, struct dt_error *err)
     r->memory = rc == DT_SUCCESS ? malloc(2 * BLOCK) : NULL;
     if (rc == DT_SUCCESS && !r->memory)
         rc = dt_no_memory(err);
-    progress_start("rebuild", r->lost_bytes);
+    bar_start("rebuild", r->lost_bytes);
     for (size_t f = 0; f < m->nfiles && rc == DT_SUCCESS; f++) {
         struct dt_redundancy_set set;
         if (r->holder[f] >= 0)
@@ -251,7 +251,7 @@ static dt_result_t repair_step(struct node_directories *dirs, int64_t step,
         return rc;
     struct repair r = {.dirs = dirs, .manifest = &c.manifest};
     snprintf(what, sizeof(what), "verify %s", c.name);
-    progress_start(what, c.bytes);
+    bar_start(what, c.bytes);
     rc = find_files(&r, err);
     progress_end();
     if (rc == DT_SUCCESS && r.lost == 0)
@@ -276,7 +276,7 @@ dt_result_t command_repair(const struct options *options, int *status,
         rc = repair_step(&dirs, dirs.step[i], err);
         if (rc == DT_ERR_CORRUPT ||
             rc == DT_ERR_VERSION) { /* the next step may be intact */
-            note("%s", err->text);
+            note(stderr, "%s", err->text);
             *status = 1;
             rc = DT_SUCCESS;
         }

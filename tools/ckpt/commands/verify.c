@@ -146,7 +146,7 @@ static dt_result_t check_blocks(struct check *check, const struct piece *piece,
                 DT_SUCCESS &&
             bad++ == 0)
             first = why;
-        progress_add(end - at);
+        bar_add(end - at);
     }
     if (bad == 0)
         return DT_SUCCESS;
@@ -246,7 +246,7 @@ static dt_result_t verify_opened(struct report *report, struct checkpoint *c,
     char what[DT_STORE_NAME + 8];
     snprintf(what, sizeof(what), "verify %s", c->name);
     report->path = c->path;
-    progress_start(what, c->bytes);
+    bar_start(what, c->bytes);
     dt_result_t rc = verify_checkpoint(c, report_damage, report, err);
     progress_end();
     if (rc == DT_SUCCESS || rc == DT_ERR_CORRUPT)

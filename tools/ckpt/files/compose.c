@@ -80,7 +80,7 @@ static dt_result_t write_ranks(const struct new_checkpoint *fresh, int ranks,
     for (int r = 0; r < ranks; r++)
         for (size_t i = 0; i < items[r].n; i++)
             total += items[r].item[i].tensor.bytes;
-    progress_start("write", total);
+    bar_start("write", total);
     for (int r = 0; r < ranks && rc == DT_SUCCESS; r++)
         rc = write_rank(fresh, r, ranks, &items[r], &parts->text[r],
                         &parts->len[r], err);
@@ -112,13 +112,13 @@ static dt_result_t write_all(struct directory *dir,
     struct new_checkpoint fresh;
     char *text = NULL;
     size_t len = 0;
-    double begin = clock_seconds();
+    double begin = now_us();
     dt_result_t rc = new_checkpoint_open(&fresh, dir, head->step, force, err);
     if (rc != DT_SUCCESS)
         return rc;
     rc = write_ranks(&fresh, head->world_size, ranks, parts, err);
     if (rc == DT_SUCCESS)
-        rc = manifest_text(head, parts, clock_seconds() - begin, &text, &len,
+        rc = manifest_text(head, parts, (now_us() - begin) / 1e6, &text, &len,
                            err);
     rc = new_checkpoint_close(&fresh, text, len, rc, err);
     free(text);

@@ -206,7 +206,7 @@ dt_result_t stream_next(struct stream *stream, const void **data, size_t *len,
     if (rc != DT_SUCCESS)
         return rc;
     stream->done += n;
-    progress_add(n);
+    bar_add(n);
     *data = stream->piece;
     *len = n;
     return DT_SUCCESS;

@@ -67,7 +67,7 @@ struct cluster {
 
 static dt_result_t no_memory(struct dt_error *err)
 {
-    return fail(err, DT_ERR_NO_MEMORY, "no memory");
+    return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
 }
 
 /* ---- the nodes ---- */
@@ -286,7 +286,7 @@ static dt_result_t run_srun(struct cluster *cluster, const char *nodelist,
     size_t argc = 0;
     ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (len < 0)
-        return fail(cluster->err, DT_ERR_SYSTEM, "-w: no /proc");
+        return dt_error_set(cluster->err, DT_ERR_SYSTEM, "-w: no /proc");
     self[len] = '\0';
     snprintf(nodes, sizeof(nodes), "--nodes=%zu", n);
     snprintf(ntasks, sizeof(ntasks), "--ntasks=%zu", n);

@@ -118,15 +118,15 @@ dt_result_t command_run(const struct command *command, bool *late,
     sigset_t ending, before;
     dt_result_t rc = DT_SUCCESS;
     if (pipe2(pipes, O_CLOEXEC))
-        return fail(err, DT_ERR_SYSTEM, "no pipe: %s", strerror(errno));
+        return dt_error_set(err, DT_ERR_SYSTEM, "no pipe: %s", strerror(errno));
     find_signals(&ending);
     sigprocmask(SIG_BLOCK, &ending, &before);
     int signals = signalfd(-1, &ending, SFD_CLOEXEC);
     int why = start(command, pipes[1], &before, &pid);
     close(pipes[1]);
     if (why) {
-        rc =
-            fail(err, DT_ERR_SYSTEM, "%s: %s", command->argv[0], strerror(why));
+        rc = dt_error_set(err, DT_ERR_SYSTEM, "%s: %s", command->argv[0],
+                          strerror(why));
     } else {
         *late = !listen_to(command, pipes[0], signals);
         end(pid, !*late);

@@ -20,10 +20,10 @@ struct line {
 static dt_result_t bad(const struct line *line, const char *what,
                        const char *word)
 {
-    return fail(line->err, DT_ERR_INVALID_ARG,
-                "%s line %zu: %s \"%s\": expected NodeName=<nodes> "
-                "Topology=<file>, or Topology=<file> for all",
-                line->path, line->number, what, word);
+    return dt_error_set(line->err, DT_ERR_INVALID_ARG,
+                        "%s line %zu: %s \"%s\": expected NodeName=<nodes> "
+                        "Topology=<file>, or Topology=<file> for all",
+                        line->path, line->number, what, word);
 }
 
 /* The next word of *at, cut out in place; NULL at the end. */
@@ -95,9 +95,9 @@ static dt_result_t rate(const struct line *line, const char *node, int *rating)
     if (!line->nodes)
         return DT_SUCCESS;
     if (hosts_expand(line->nodes, is_node, &wanted, &why) != DT_SUCCESS)
-        return fail(line->err, DT_ERR_INVALID_ARG,
-                    "%s line %zu: NodeName=%.400s", line->path, line->number,
-                    why.text);
+        return dt_error_set(line->err, DT_ERR_INVALID_ARG,
+                            "%s line %zu: NodeName=%.400s", line->path,
+                            line->number, why.text);
     *rating = wanted.found ? 2 : 0;
     return DT_SUCCESS;
 }
@@ -127,7 +127,8 @@ dt_result_t conf_find(const char *text, const char *path, const char *node,
         text += len + (text[len] == '\n');
     }
     if (strlen(found) >= size)
-        return fail(err, DT_ERR_INVALID_ARG, "%s: too long a path", path);
+        return dt_error_set(err, DT_ERR_INVALID_ARG, "%s: too long a path",
+                            path);
     strcpy(file, found);
     return DT_SUCCESS;
 }
@@ -137,18 +138,19 @@ dt_result_t conf_read(const char *path, const char *node, char *file,
 {
     FILE *in = fopen(path, "re");
     if (!in)
-        return fail(err, errno == ENOENT ? DT_ERR_NOT_FOUND : DT_ERR_IO,
-                    "%s: %s", path, strerror(errno));
+        return dt_error_set(err, errno == ENOENT ? DT_ERR_NOT_FOUND : DT_ERR_IO,
+                            "%s: %s", path, strerror(errno));
     dt_result_t rc = DT_SUCCESS;
     char *text = malloc(MAX_CONF + 1);
     size_t len = text ? fread(text, 1, MAX_CONF + 1, in) : 0;
     if (!text)
-        rc = fail(err, DT_ERR_NO_MEMORY, "no memory");
+        rc = dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
     else if (ferror(in))
-        rc = fail(err, DT_ERR_IO, "%s: it cannot be read", path);
+        rc = dt_error_set(err, DT_ERR_IO, "%s: it cannot be read", path);
     else if (len > MAX_CONF || memchr(text, '\0', len))
-        rc = fail(err, DT_ERR_INVALID_ARG,
-                  "%s: expected text of at most %d bytes", path, MAX_CONF);
+        rc = dt_error_set(err, DT_ERR_INVALID_ARG,
+                          "%s: expected text of at most %d bytes", path,
+                          MAX_CONF);
     fclose(in);
     if (rc == DT_SUCCESS) {
         text[len] = '\0';

@@ -20,9 +20,9 @@ struct expansion {
 
 static dt_result_t malformed(const struct expansion *e)
 {
-    return fail(e->err, DT_ERR_INVALID_ARG,
-                "\"%s\": expected node names, as in hgx[01-16,20],login",
-                e->list);
+    return dt_error_set(
+        e->err, DT_ERR_INVALID_ARG,
+        "\"%s\": expected node names, as in hgx[01-16,20],login", e->list);
 }
 
 /* One to nine digits. */
@@ -85,8 +85,8 @@ static dt_result_t expand(struct expansion *e, const char *name, size_t len,
     if (!len)
         return malformed(e);
     if (++e->names > HOST_MAX)
-        return fail(e->err, DT_ERR_INVALID_ARG, "\"%s\": more than %d nodes",
-                    e->list, HOST_MAX);
+        return dt_error_set(e->err, DT_ERR_INVALID_ARG,
+                            "\"%s\": more than %d nodes", e->list, HOST_MAX);
     e->stopped = !e->each(e->arg, longer);
     return DT_SUCCESS;
 }

@@ -106,14 +106,14 @@ static dt_result_t load_answer(int file, int status, dt_topo_t **topo,
     if (status == 0)
         return load_fd(file, topo, err);
     if (status < 0)
-        return fail(err, DT_ERR_TIMED_OUT, "it took longer than %d s",
-                    PROBE_SECONDS);
+        return dt_error_set(err, DT_ERR_TIMED_OUT, "it took longer than %d s",
+                            PROBE_SECONDS);
     if (WIFSIGNALED(status))
-        return fail(err, DT_ERR_SYSTEM, "it crashed with signal %d",
-                    WTERMSIG(status));
+        return dt_error_set(err, DT_ERR_SYSTEM, "it crashed with signal %d",
+                            WTERMSIG(status));
     if (pread(file, text, sizeof(text) - 1, 0) < 0 || !*text)
-        return fail(err, DT_ERR_SYSTEM, "it failed without a message");
-    return fail(err, DT_ERR_SYSTEM, "%s", text);
+        return dt_error_set(err, DT_ERR_SYSTEM, "it failed without a message");
+    return dt_error_set(err, DT_ERR_SYSTEM, "%s", text);
 }
 
 static dt_result_t probe_once(bool drivers, dt_topo_t **topo,
@@ -123,9 +123,9 @@ static dt_result_t probe_once(bool drivers, dt_topo_t **topo,
     dt_result_t rc = DT_ERR_SYSTEM;
     int file = memfd_create("topology", MFD_CLOEXEC);
     if (file < 0)
-        return fail(err, rc, "no memory file: %s", strerror(errno));
+        return dt_error_set(err, rc, "no memory file: %s", strerror(errno));
     if (pipe2(life, O_CLOEXEC)) {
-        fail(err, rc, "no pipe: %s", strerror(errno));
+        dt_error_set(err, rc, "no pipe: %s", strerror(errno));
         goto close_file;
     }
     pid_t pid = fork();
@@ -133,7 +133,7 @@ static dt_result_t probe_once(bool drivers, dt_topo_t **topo,
         discover(file, life[1], drivers);
     close(life[1]);
     if (pid < 0) {
-        fail(err, rc, "no process: %s", strerror(errno));
+        dt_error_set(err, rc, "no process: %s", strerror(errno));
     } else {
         status = reap(pid, life[0]);
         rc = load_answer(file, status, topo, err);
@@ -156,8 +156,9 @@ dt_result_t probe(FILE *notes, dt_topo_t **topo, bool *whole,
     }
     *whole = false;
     if (probe_once(false, topo, err) != DT_SUCCESS)
-        return fail(err, DT_ERR_SYSTEM,
-                    "this node cannot be discovered: %.400s", first.text);
+        return dt_error_set(err, DT_ERR_SYSTEM,
+                            "this node cannot be discovered: %.400s",
+                            first.text);
     note(notes,
          "asking the GPU driver failed (%s): GPUs are shown without it, and "
          "NVLinks are not known",

@@ -273,7 +273,7 @@ dt_result_t print_json(FILE *out, const dt_topo_t *topo,
                 (!json_dumpf(root, out, JSON_INDENT(1)) || ferror(out));
     json_decref(root);
     if (!good)
-        return fail(err, DT_ERR_NO_MEMORY, "no memory for the JSON");
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for the JSON");
     fputc('\n', out);
     return DT_SUCCESS;
 }

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* streams.h - the standard streams of a command line tool. */
+#ifndef DT_TOOLS_COMMON_STREAMS_H
+#define DT_TOOLS_COMMON_STREAMS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* The name of the tool, which its main.c defines. */
+extern const char program[];
+
+/* Print one line, "PROGRAM: ...", to out. Control characters in it are
+ * replaced. A line on stderr comes after what stdout holds, and removes the
+ * progress line. */
+void note(FILE *out, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Open /dev/null for each standard stream that is closed, so that no file of
+ * the tool gets its descriptor; reading and writing them still fail. */
+void streams_fill(void);
+
+/* Flush stdout. Returns false, with a note, if anything written to it was lost.
+ */
+bool streams_flush(void);
+
+#endif
