@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* host.h - between libdt and the collectives of the module libdt_cuda.so: what
- * the module calls of libdt, and its entry. */
+/* host.h - the interface between libdt and the collectives in the module
+ * libdt_cuda.so: the functions of libdt that the module calls, and the entry
+ * point of the module. */
 #ifndef DT_GPU_HOST_H
 #define DT_GPU_HOST_H
 
@@ -48,7 +49,8 @@
       (const struct dt_world *world, size_t peer), (world, peer))              \
     X(void, world_unlock, (struct dt_world * world), (world))
 
-/* The sizes of what both sides read: a module of another release is refused. */
+/* Sizes of the structs that both sides read. A module whose sizes differ is of
+ * another release, and is refused. */
 struct dt_gpu_layout {
     size_t host, device, world, comm, request, call, tl;
 };
@@ -68,9 +70,10 @@ struct dt_gpu_host {
             sizeof(struct dt_tl_ops)                                           \
     }
 
-/* The module's entry, by the name DT_GPU_DEVICE_SYMBOL: a device for a world,
- * whose close closes gpu, too; on an error gpu stays the caller's. functions
- * must stay where it is. Errors: NO_MEMORY, UNSUPPORTED (another version). */
+/* The entry point of the module, by the name DT_GPU_DEVICE_SYMBOL. It creates a
+ * device for a world. The device owns gpu, and its close closes gpu, too; on an
+ * error gpu stays the caller's. functions must stay valid as long as the
+ * device. Errors: NO_MEMORY, UNSUPPORTED (the module is of another version). */
 #define DT_GPU_DEVICE_SYMBOL "dt_gpu_open_device"
 typedef dt_result_t dt_gpu_open_device_fn(const struct dt_gpu_host *functions,
                                           struct dt_gpu *gpu,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* coll.h - collectives on GPU memory: the functions of struct dt_device_ops
- * (coll/engine/device.h, which says what they do), by file.
+/* coll.h - collectives on GPU memory: the functions of struct dt_device_ops by
+ * file. Their contracts are in coll/engine/device.h.
  *
- * Nothing here has run on hardware yet: all of it has run under the tests'
- * driver only, tests/mock. */
+ * This code has run under the test driver (tests/mock) only, never on
+ * hardware. */
 #ifndef DT_GPU_COLL_COLL_H
 #define DT_GPU_COLL_COLL_H
 

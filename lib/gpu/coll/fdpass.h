@@ -26,8 +26,8 @@ dt_result_t dt_fdpass_open(int *listener, struct dt_fdpass_address *address,
 dt_result_t dt_fdpass_send(const struct dt_fdpass_address *address,
                            uint32_t from, int fd, struct dt_error *err);
 
-/* fds[i] is the descriptor that process number i sent first, for the caller to
- * close; -1: none has come. */
+/* Set fds[i] to the descriptor that process number i sent first; the caller
+ * closes it. -1: none has arrived. */
 void dt_fdpass_receive(int listener, int *fds, size_t n);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* nccl_api.h - the functions of NCCL that we use, as its binary interface
- * has them, and where they are. No header of NVIDIA's is needed. */
+/* nccl_api.h - the functions of NCCL that the module uses, declared as in
+ * NCCL's ABI, and the library that has them. No header of NVIDIA's is
+ * needed. */
 #ifndef DT_GPU_COLL_NCCL_API_H
 #define DT_GPU_COLL_NCCL_API_H
 
@@ -9,10 +10,11 @@
 
 #define DT_NCCL_LIBRARY "libnccl.so.2"
 
-/* The oldest that will do, 2.14: since then nothing of it blocks. */
+/* The oldest supported version, 2.14, the first with non-blocking
+ * communicators. */
 #define DT_NCCL_VERSION 21400
 
-/* Results; all others are for their text only. */
+/* Result codes. All others are used for their text only. */
 enum {
     DT_NCCL_OK = 0,
     DT_NCCL_REMOTE = 6,
@@ -44,7 +46,7 @@ struct dt_nccl_id {
     char bytes[128];
 };
 
-/* That of 2.14, which later ones know by its size and version. */
+/* The ncclConfig_t of 2.14. Later versions recognize it by size and version. */
 struct dt_nccl_config {
     size_t size;
     unsigned magic, version;
@@ -52,7 +54,7 @@ struct dt_nccl_config {
 };
 #define DT_NCCL_MAGIC 0xcafebeefu
 
-/* X(what it returns, name of the symbol, its parameters) */
+/* X(return type, symbol, parameters) */
 #define DT_NCCL_FUNCTIONS(X)                                                   \
     X(int, ncclGetVersion, (int *version))                                     \
     X(int, ncclGetUniqueId, (struct dt_nccl_id * id))                          \
@@ -97,13 +99,14 @@ struct dt_nccl_api {
 #undef DT_NCCL_MEMBER
 };
 
-/* Find the library, which the program may have loaded already, and which stays,
- * and all its functions. UNSUPPORTED, with the reason: none, too old. */
+/* Load the library, which the program may have loaded already, and which stays
+ * loaded, and find its functions. UNSUPPORTED, with the reason: there is no
+ * NCCL, or it is too old. */
 dt_result_t dt_nccl_find(struct dt_nccl_api *api, struct dt_error *err);
 
-/* The result that a code of NCCL is to us, with a line that names it; doing
- * says what failed: "begin". SUCCESS for DT_NCCL_OK. comm: NULL, or whose last
- * words are told. */
+/* Convert a code of NCCL to a result, with an error text that names it. doing
+ * says what failed: "begin". SUCCESS for DT_NCCL_OK. comm is NULL, or the
+ * communicator whose last error is added to the text. */
 dt_result_t dt_nccl_error(const struct dt_nccl_api *api,
                           struct dt_nccl_comm *comm, int code,
                           const char *doing, struct dt_error *err);

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* vote.h - the ranks that open a way for GPU memory tell each other how a
- * step of it went, so that all come to the same answer. */
+/* vote.h - the ranks that open a way for GPU memory vote after each step, so
+ * that all of them reach the same result. */
 #ifndef DT_GPU_COLL_VOTE_H
 #define DT_GPU_COLL_VOTE_H
 
 #include "coll/engine/engine.h"
 
-/* What a rank tells begins with this. */
+/* What a rank contributes begins with this. */
 struct dt_gpu_vote {
-    char why[384]; /* it cannot go on; "": it can */
+    char why[384]; /* why this rank cannot continue; "": it can */
 };
 
-/* This rank cannot; the first word counts. */
+/* This rank cannot continue. The first reason is kept. */
 void dt_gpu_object(struct dt_gpu_vote *mine, const struct dt_error *err);
 
-/* Collective: tell all the size bytes at mine, and hear of all, in the order of
- * their ranks. *yes: every rank can go on, else reason names the first that
- * cannot. */
+/* Allgather the size bytes at mine into all, in the order of the ranks. *yes:
+ * every rank can continue; else reason names the first rank that cannot.
+ * Collective, blocks. */
 dt_result_t dt_gpu_vote(struct dt_comm *comm, const struct dt_gpu_vote *mine,
                         void *all, size_t size, bool *yes, char reason[512],
                         struct dt_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* args.h - the kernels' names, and what each of them is told: one struct
- * by value. C for the host that launches, C++ for the device. */
+/* args.h - the names of the kernels, and their arguments: one struct by value.
+ * It is C for the host that launches, and C++ for the device. */
 #ifndef DT_GPU_CUDA_ARGS_H
 #define DT_GPU_CUDA_ARGS_H
 
@@ -13,12 +13,12 @@
 #define DT_CUDA_FLAGS  65536u
 #define DT_CUDA_MAIL   524288u
 
-/* Bytes of a row that a block posts, and blocks that do: with so few, a thread
- * has no more than eight words to write, and to read. */
+/* Bytes of a row that a block posts, and blocks that post: a thread then has at
+ * most eight words to write, and to read. */
 #define DT_CUDA_LETTER  1024u
 #define DT_CUDA_POSTERS 8
 
-/* Threads of a block, at most: what the kernels are compiled for. */
+/* The most threads of a block; the kernels are compiled for this number. */
 #define DT_CUDA_THREADS 512
 
 /* X(type, DTYPE, arithmetic): all types, and those that a cast begins with */
@@ -60,7 +60,7 @@ enum dt_kernel {
         DT_KERNELS /* how many */
 };
 
-/* What the image calls it. */
+/* The name of the kernel in the image. */
 static inline const char *dt_kernel_name(enum dt_kernel kernel)
 {
     static const char *const names[] = {
@@ -71,7 +71,7 @@ static inline const char *dt_kernel_name(enum dt_kernel kernel)
     return names[kernel];
 }
 
-/* dt_fold_TYPE: grid and block as one likes. */
+/* dt_fold_TYPE: any grid and block. */
 struct dt_fold_args {
     char *dst;
     const char *in[DT_CUDA_PEERS];
@@ -101,15 +101,15 @@ struct dt_tensors_args {
  * the same on all ranks, as are all of these but those of send,
  * recv, and what the host is told by. */
 struct dt_exchange_args {
-    char *board[DT_CUDA_PEERS];        /* of all ranks */
-    const char *source[DT_CUDA_PEERS]; /* of those that show something */
-    const char *send;                  /* NULL: this one does not */
-    char *recv;                        /* NULL: nothing for this one */
+    char *board[DT_CUDA_PEERS];        /* boards of all ranks */
+    const char *source[DT_CUDA_PEERS]; /* rows of the ranks that contribute */
+    const char *send;                  /* NULL: this rank contributes nothing */
+    char *recv;                        /* NULL: this rank receives nothing */
     uint64_t count;                    /* elements of a row */
-    uint64_t part;   /* of them, for a block; the last one has the rest */
-    uint64_t step;   /* of them, in a round */
+    uint64_t part;   /* elements for a block; the last has the rest */
+    uint64_t step;   /* elements in a round */
     uint64_t slot;   /* bytes */
-    uint64_t region; /* of them, for a block */
+    uint64_t region; /* bytes of the slot for a block */
     uint64_t room;   /* of them, for a row; SPREAD: the result is behind it */
     uint64_t send_pitch, recv_pitch; /* bytes */
     const uint32_t *abort;
@@ -117,10 +117,10 @@ struct dt_exchange_args {
     double scale;
     uint32_t done_value;
     uint32_t rank, size, sources, rows;
-    uint32_t divisor; /* of the result; 0: none */
+    uint32_t divisor; /* of the result; 0: no division */
     int32_t op;
     uint32_t spread, post;
-    uint32_t from;              /* bits: the ranks that show something */
+    uint32_t from;              /* bits: the ranks that contribute */
     uint8_t who[DT_CUDA_PEERS]; /* the rank of each source */
 };
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* block.h - threads, memory and flags as the kernels see them: those of a
- * GPU, or, for the tests, of a host that plays it.
+/* block.h - threads, memory and flags as the kernels use them: on a GPU, or,
+ * for the tests, on a host that emulates it.
  *
- * A kernel's body is phases between barriers. In a phase, EACH_THREAD(t) runs
- * for each thread of the block: on the device all at once, each in its own
- * thread; on the host one after the other. So what a phase writes, only a later
- * one reads, and a variable outside of a phase has the same value in all
- * threads. The host runs the blocks one after the other, too: a block waits for
- * other GPUs' blocks of its own number only. */
+ * The body of a kernel consists of phases between barriers. In a phase,
+ * EACH_THREAD(t) runs for each thread of the block: on the device in parallel,
+ * each in its own thread; on the host one after the other. So only a later
+ * phase may read what a phase writes, and a variable outside of a phase has the
+ * same value in all threads. The host also runs the blocks one after the other,
+ * which works because a block waits only for the blocks of the same number on
+ * other GPUs. */
 #ifndef DT_GPU_CUDA_BLOCK_H
 #define DT_GPU_CUDA_BLOCK_H
 
@@ -28,17 +29,17 @@ struct vec {
 
 #define EACH_THREAD(t, block)                                                  \
     for (uint32_t t = threadIdx.x, t##_end = t + 1; t < t##_end; t++)
-#define IN_BLOCK  __shared__ __align__(16) /* one for all threads of it */
+#define IN_BLOCK  __shared__ __align__(16) /* __shared__: one for the block */
 #define UNROLL(n) _Pragma("unroll")
 #define ROLLED    _Pragma("unroll 1") /* the code is large enough */
 
-/* All threads are here, and what they wrote is seen by those of the block. */
+/* A barrier of the block; afterwards its threads see each other's writes. */
 FN void barrier(void)
 {
     __syncthreads();
 }
 
-/* The same; is it so for any thread? */
+/* The same; returns whether mine is true in any thread. */
 FN bool barrier_any(bool mine)
 {
     return __syncthreads_or(mine);
@@ -56,14 +57,16 @@ FN void store_vec(char *p, const struct vec *v)
     *(uint4 *)p = make_uint4(v->w[0], v->w[1], v->w[2], v->w[3]);
 }
 
-/* After all that this block wrote before its last barrier. */
+/* A release at system scope, after all writes of this block before its last
+ * barrier. */
 FN void show_flag(uint32_t *flag, uint32_t value)
 {
     asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(flag), "r"(value)
                  : "memory");
 }
 
-/* Before all that this block reads after its next barrier. */
+/* An acquire at system scope, before all reads of this block after its next
+ * barrier. */
 FN uint32_t see_flag(const uint32_t *flag)
 {
     uint32_t value;
@@ -74,7 +77,7 @@ FN uint32_t see_flag(const uint32_t *flag)
     return value;
 }
 
-/* The value before. */
+/* Returns the value before the increment. */
 FN uint32_t count_up(uint32_t *counter)
 {
     uint32_t old;
@@ -85,7 +88,7 @@ FN uint32_t count_up(uint32_t *counter)
     return old;
 }
 
-/* A word and its number, in one: who sees the one sees the other. */
+/* Data and flag in one 8-byte write: a reader sees both or neither. */
 FN void put_word(uint64_t *at, uint64_t word)
 {
     asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(at), "l"(word));
@@ -100,7 +103,7 @@ FN uint64_t see_word(const uint64_t *at)
 
 FN bool pause_between(uint32_t looks)
 {
-    return looks % 64 == 0; /* the host's memory is far away */
+    return looks % 64 == 0; /* reading abort in host memory takes long */
 }
 
 #else
@@ -148,7 +151,7 @@ FN uint32_t count_up(uint32_t *counter)
     return __atomic_fetch_add(counter, 1, __ATOMIC_ACQ_REL);
 }
 
-/* In order with the rest, as on a device a kernel is with the next. */
+/* A release, as the host has no kernel boundaries that order the writes. */
 FN void put_word(uint64_t *at, uint64_t word)
 {
     __atomic_store_n(at, word, __ATOMIC_RELEASE);
@@ -168,8 +171,8 @@ FN bool pause_between(uint32_t looks)
 
 #endif
 
-/* Wait until the flag has this value, or the next; false: told to give up. One
- * further ahead is an old one, from before the numbers came round. */
+/* Wait until the flag has this value, or the next. false: abort was set. A flag
+ * that is further ahead is an old one, from before the numbers wrapped. */
 FN bool await_flag(const uint32_t *flag, uint32_t value, const uint32_t *abort)
 {
     for (uint32_t looks = 1; see_flag(flag) - value > 1; looks++)
@@ -178,7 +181,7 @@ FN bool await_flag(const uint32_t *flag, uint32_t value, const uint32_t *abort)
     return true;
 }
 
-/* Element i of those of this size in a vec. */
+/* Get element i, of elements of this size, of a vec. */
 FN uint64_t get_code(const struct vec *v, size_t size, size_t i)
 {
     if (size == 8)
@@ -189,7 +192,7 @@ FN uint64_t get_code(const struct vec *v, size_t size, size_t i)
     return v->w[at / 4] >> at % 4 * 8 & (size == 2 ? 0xffff : 0xff);
 }
 
-/* The element is zero so far. */
+/* Set element i, which is zero before. */
 FN void put_code(struct vec *v, size_t size, size_t i, uint64_t code)
 {
     const size_t at = i * size;

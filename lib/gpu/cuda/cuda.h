@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* cuda.h - what the files of the module libdt_cuda share. */
+/* cuda.h - what the files of the module libdt_cuda share. This code has run
+ * under the test driver (tests/mock) only, never on hardware. */
 #ifndef DT_GPU_CUDA_CUDA_H
 #define DT_GPU_CUDA_CUDA_H
 
@@ -11,22 +12,24 @@
 #include "gpu/cuda/driver.h"
 #include "gpu/gpu.h"
 
-/* A device, from its first use on. */
+/* The state of a device, from its first use on. */
 struct dt_cuda_device {
-    _Atomic(struct dt_cu_context *) context; /* its primary one; NULL: unused */
+    _Atomic(struct dt_cu_context *)
+        context; /* the primary context; NULL: not used yet */
     pthread_mutex_t lock;
-    struct dt_cu_event *event; /* for order: held by lock while in use */
+    struct dt_cu_event
+        *event; /* for dt_cuda_order, which holds lock while it uses it */
     struct dt_cu_module *module;
-    atomic_bool loaded; /* the kernels are */
+    atomic_bool loaded; /* the kernels are loaded */
     struct dt_cu_function *kernel[DT_KERNELS];
 };
 
-/* What close gives back if nobody did before. */
+/* Kinds of resources, which close frees if the caller has not. */
 enum dt_cuda_kind {
     DT_CUDA_SHARED,
     DT_CUDA_IMPORTED,
     DT_CUDA_PINNED,
-    DT_CUDA_REGISTERED, /* pinned, but the caller's */
+    DT_CUDA_REGISTERED, /* pinned memory that the caller owns */
     DT_CUDA_STREAM,
 };
 
@@ -35,20 +38,20 @@ struct dt_cuda_thing {
     enum dt_cuda_kind kind;
     int device;
     void *at;
-    size_t mapped; /* SHARED, IMPORTED: bytes, or 0: not by vmm.c */
-    dt_cu_allocation allocation; /* if mapped */
+    size_t mapped; /* SHARED, IMPORTED: bytes that vmm.c mapped; else 0 */
+    dt_cu_allocation allocation; /* where mapped is not 0 */
 };
 
 struct dt_cuda {
     struct dt_gpu gpu; /* first */
     struct dt_cuda_driver driver;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the members below */
     struct dt_cuda_thing *things;
     struct dt_cuda_device *device;
-    atomic_int count; /* of device; 0: the driver is not started yet */
+    atomic_int count; /* of device; 0: the driver is not initialized yet */
 };
 
-/* All that the module shows. */
+/* The symbol DT_GPU_SYMBOL of the module. */
 extern const struct dt_gpu_ops dt_gpu_cuda
     __attribute__((visibility("default")));
 
@@ -59,16 +62,16 @@ static inline struct dt_cuda *dt_cuda_of(struct dt_gpu *gpu)
 
 /* ---- context.c ---- */
 
-/* Start the driver if nobody has. */
+/* Initialize the driver if that has not been done. */
 dt_result_t dt_cuda_start(struct dt_cuda *cuda, struct dt_error *err);
 
 /* The same; INVALID_ARG if this process does not see such a device. */
 dt_result_t dt_cuda_check_device(struct dt_cuda *cuda, int device,
                                  struct dt_error *err);
 
-/* Make the device's primary context the thread's current one, and let nothing
- * that the thread does disturb a capture of another; leave undoes both, once
- * for each successful enter. */
+/* Make the primary context of the device the thread's current one, and set the
+ * thread's capture mode so that its calls disturb no capture of another thread.
+ * dt_cuda_leave undoes both; call it once for each successful enter. */
 struct dt_cuda_scope {
     const struct dt_cuda_driver *driver;
     struct dt_cuda_device *device;
@@ -78,24 +81,25 @@ dt_result_t dt_cuda_enter(struct dt_gpu *gpu, int device,
                           struct dt_cuda_scope *scope, struct dt_error *err);
 void dt_cuda_leave(struct dt_cuda_scope *scope);
 
-/* Remember something for close; NO_MEMORY: it is given back. */
+/* Record a resource, which close frees. On NO_MEMORY the resource is freed. */
 dt_result_t dt_cuda_keep(struct dt_cuda *cuda,
                          const struct dt_cuda_thing *thing,
                          struct dt_error *err);
-/* Forget it again, and give it back to the driver: *code is what that says.
- * false: it is not known. */
+/* Remove a resource from the record and free it; *code is the driver's result.
+ * false: the resource is not recorded. */
 bool dt_cuda_drop(struct dt_cuda *cuda, enum dt_cuda_kind kind, void *at,
                   int *code);
 /* The same for everything that is left. */
 void dt_cuda_drop_all(struct dt_cuda *cuda);
 
-/* Free memory of share.c, on the device that is entered; the driver's
+/* Free memory of share.c, on the device that was entered. Returns the driver's
  * code. */
 int dt_cuda_free(const struct dt_cuda_driver *driver,
                  const struct dt_cuda_thing *thing);
 
-/* Put a kernel on a stream of device; args is what it takes, by value, and is
- * read during the call only. The first one loads all kernels. */
+/* Launch a kernel on a stream of device. args is the kernel's argument, passed
+ * by value, and is read during the call only. The first launch on a device
+ * loads all kernels. */
 dt_result_t dt_cuda_launch(struct dt_gpu *gpu, int device,
                            enum dt_kernel kernel, unsigned blocks,
                            unsigned threads, const void *args, size_t size,
@@ -130,10 +134,11 @@ dt_result_t dt_cuda_import(struct dt_gpu *gpu, int device,
                            struct dt_error *err);
 void dt_cuda_release(struct dt_gpu *gpu, void *ptr);
 
-/* vmm.c: memory of size bytes, a whole number of blocks, by the driver's
- * virtual memory management, on the device that is entered. What they fill in
- * of thing is what frees it. All answer the driver's codes, NOT_SUPPORTED where
- * it has no such memory or the device cannot share it so. */
+/* vmm.c: memory of size bytes, a multiple of the allocation granularity, by the
+ * driver's virtual memory management, on the device that was entered. The
+ * members that they set in thing are what dt_cuda_vmm_free needs. All return
+ * the driver's codes; NOT_SUPPORTED where the driver has no virtual memory
+ * management or the device cannot share memory in this way. */
 int dt_cuda_vmm_alloc(const struct dt_cuda_driver *driver, int device,
                       size_t size, struct dt_cuda_thing *thing);
 int dt_cuda_vmm_export(const struct dt_cuda_driver *driver,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* driver.h - the driver's functions that we use, as its binary interface
- * has them, and where they are. No header of NVIDIA's is needed. */
+/* driver.h - the functions of the CUDA driver that the module uses, declared as
+ * in the driver's ABI, and the library that has them. No header of NVIDIA's is
+ * needed. */
 #ifndef DT_GPU_CUDA_DRIVER_H
 #define DT_GPU_CUDA_DRIVER_H
 
@@ -9,11 +10,12 @@
 
 #define DT_CU_LIBRARY "libcuda.so.1"
 
-/* The oldest driver that will do, CUDA 11.7: since then signals and waits of
- * host memory work on every stream. */
+/* The oldest supported driver, CUDA 11.7, the first in which stream memory
+ * operations (write and wait of 32-bit values) work on host memory on every
+ * stream. */
 #define DT_CU_VERSION 11070
 
-/* Results; all others are for their name only. */
+/* Result codes. All others are used for their name only. */
 enum {
     DT_CU_OK = 0,
     DT_CU_INVALID_VALUE = 1,
@@ -39,19 +41,19 @@ enum {
     DT_CU_CAPTURE_UNSUPPORTED = 900,
 };
 
-/* Attributes of a pointer, and what type each gives. */
+/* Attributes of a pointer, each with the type of its value. */
 enum {
     DT_CU_MEMORY_TYPE = 2,    /* unsigned: DT_CU_MEMORY_* */
     DT_CU_BUFFER_ID = 7,      /* uint64_t */
     DT_CU_IS_MANAGED = 8,     /* unsigned */
     DT_CU_DEVICE_ORDINAL = 9, /* int */
-    DT_CU_IS_PLAIN = 10,      /* unsigned; not mapped piece by piece */
+    DT_CU_IS_PLAIN = 10,      /* unsigned; not by virtual memory management */
     DT_CU_RANGE_START = 11,   /* dt_cu_ptr */
     DT_CU_RANGE_SIZE = 12,    /* size_t */
 };
 
-/* Attributes of a device, as in cuda.h of CUDA 13.0: can its memory be mapped
- * by hand, and be shared so? */
+/* Attributes of a device, as in cuda.h of CUDA 13.0: virtual memory management,
+ * and sharing it by descriptors. */
 enum {
     DT_CU_HAS_VMM = 102,
     DT_CU_HAS_FD = 103,
@@ -60,7 +62,7 @@ enum {
 enum {
     DT_CU_MEMORY_HOST = 1,
     DT_CU_MEMORY_DEVICE = 2,
-    DT_CU_MEMORY_UNIFIED = 4, /* for copies: look at the address */
+    DT_CU_MEMORY_UNIFIED = 4, /* copies: the address tells which */
 };
 
 #define DT_CU_HOST_PORTABLE   1u
@@ -77,7 +79,7 @@ enum {
 #define DT_CU_HANDLE_FD       1 /* shared by a descriptor */
 #define DT_CU_MAX_PITCH       INT32_MAX
 
-/* cuLaunchKernel's way to take all parameters as one piece of memory */
+/* cuLaunchKernel's form for all parameters in one buffer */
 #define DT_CU_PARAM_END     ((void *)0)
 #define DT_CU_PARAM_POINTER ((void *)1)
 #define DT_CU_PARAM_SIZE    ((void *)2)
@@ -106,7 +108,7 @@ struct dt_cu_copy_2d {
     size_t width, height;
 };
 
-/* Physical memory of a device, which is mapped by hand. */
+/* Physical memory of a device, which virtual memory management maps. */
 typedef unsigned long long dt_cu_allocation;
 
 struct dt_cu_location {
@@ -125,7 +127,7 @@ struct dt_cu_access {
     int flags;
 };
 
-/* X(name of the symbol, its parameters); all return an int, 0 is success */
+/* X(symbol, parameters); all return an int, of which 0 is success */
 #define DT_CU_FUNCTIONS(X)                                                     \
     X(cuInit, (unsigned flags))                                                \
     X(cuDriverGetVersion, (int *version))                                      \
@@ -184,7 +186,8 @@ struct dt_cu_access {
        unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,  \
        unsigned shared, dt_stream_t stream, void **params, void **extra))
 
-/* Those of vmm.c: all or none, and then other ways will do. */
+/* Functions for vmm.c. If the driver lacks one of them, none is used, and
+ * memory is shared by other means. */
 #define DT_CU_VMM(X)                                                           \
     X(cuDeviceGetAttribute, (int *value, int attribute, int device))           \
     X(cuMemGetAllocationGranularity,                                           \
@@ -209,21 +212,21 @@ struct dt_cu_access {
 
 struct dt_cuda_driver {
     void *library;
-    bool vmm; /* it has these */
+    bool vmm; /* it has the functions of DT_CU_VMM */
 #define DT_CU_MEMBER(name, params) int(*name) params;
     DT_CU_FUNCTIONS(DT_CU_MEMBER)
     DT_CU_VMM(DT_CU_MEMBER)
 #undef DT_CU_MEMBER
 };
 
-/* Find the driver's library, once loaded it stays, and all its functions;
- * nothing is started. UNSUPPORTED, with the reason: none, the toolkit's stub,
- * too old. */
+/* Load the library of the driver, which then stays loaded, and find its
+ * functions. The driver is not initialized. UNSUPPORTED, with the reason: there
+ * is no driver, it is the stub of the toolkit, or it is too old. */
 dt_result_t dt_cuda_driver_open(struct dt_cuda_driver *driver,
                                 struct dt_error *err);
 void dt_cuda_driver_close(struct dt_cuda_driver *driver);
 
-/* The result that a code of the driver is to us, with a line that names it;
+/* Convert a code of the driver to a result, with an error text that names it.
  * doing says what failed: "copy 12 bytes". SUCCESS for DT_CU_OK. */
 dt_result_t dt_cuda_driver_error(const struct dt_cuda_driver *driver, int code,
                                  struct dt_error *err, const char *doing, ...)

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* kernels.h - the bodies of the kernels on one GPU's memory: fold, cast,
- * move. Included once where they are made kernels of a device, and once where
- * they are functions of a host that plays it. */
+/* kernels.h - the bodies of the kernels on memory of one GPU: fold, cast, move.
+ * It is included by kernels.cu, for the device, and by the tests, for a host
+ * that emulates it. */
 #ifndef DT_GPU_CUDA_KERNELS_H
 #define DT_GPU_CUDA_KERNELS_H
 
 #include "gpu/cuda/block.h"
 
-/* The elements first, first + step, ... of a run: a thread's. */
+/* The elements of a thread: first, first + step, ... */
 struct lane {
     uint64_t first, step;
 };
 
 /* ---- copies ---- */
 
-/* len bytes; both places are as far from the next multiple of `unit` */
+/* Copy len bytes; dst and src have the same offset from a multiple of
+ * `unit`. */
 #define COPY_BY(unit, type, get, put, many)                                    \
     FN void copy_by_##unit(char *dst, const char *src, uint64_t len,           \
                            struct lane lane)                                   \

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* launch.h - what of struct dt_gpu_ops (gpu.h) is kernels: the launches,
- * with the grids and the arguments. All check what they can see without asking
- * the driver. */
+/* launch.h - the functions of struct dt_gpu_ops (gpu.h) that launch kernels.
+ * All check their arguments as far as that is possible without the driver. */
 #ifndef DT_GPU_CUDA_LAUNCH_H
 #define DT_GPU_CUDA_LAUNCH_H
 
