@@ -87,8 +87,8 @@ static size_t living(struct storm *storm)
     return n;
 }
 
-static void rank_news(struct storm *storm, size_t node,
-                      const struct weather *weather)
+static void rank_event(struct storm *storm, size_t node,
+                       const struct weather *weather)
 {
     struct net *net = &storm->net;
     const struct dt_map_entry *entry = &net->map->entry[node];
@@ -126,7 +126,7 @@ static void act(struct storm *storm, const struct weather *weather)
         net_answer(net);
         break;
     case 6:
-        rank_news(storm, node, weather);
+        rank_event(storm, node, weather);
         break;
     default:
         if (living(storm) < 3)
@@ -136,7 +136,7 @@ static void act(struct storm *storm, const struct weather *weather)
         else if (net_random(net, 1000) < weather->leave)
             net_leave(net, node);
         else if (other != node && net->node[other].mesh &&
-                 living(storm) > 8 && /* a last pair would never meet again */
+                 living(storm) > 8 && /* a last pair would never connect */
                  net_random(net, 1000) < weather->cut)
             net_cut(net, node, other);
     }

@@ -54,7 +54,7 @@ void complain(struct rank *r, int line, const char *fmt, ...)
             complain(r, __LINE__, __VA_ARGS__);                                \
     } while (0)
 
-/* Meet the others, without messages. */
+/* Synchronize with the other ranks, without messages. */
 void barrier(struct rank *r);
 
 /* Take no part in barriers any more. */
@@ -101,7 +101,8 @@ void await_death(struct rank *r, size_t rank);
 /* The transport has failed, and says so with these words. */
 void need_failed(struct rank *r, struct dt_tl_req *req, const char *reason);
 
-/* Receives that never come true, in memory nobody may touch afterwards. */
+/* Receives that never complete, in memory that must not be written afterwards.
+ */
 struct trap {
     char *buf;
     size_t len;
