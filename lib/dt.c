@@ -11,13 +11,9 @@
 #include "base/deadline.h"
 #include "base/env.h"
 #include "base/notice.h"
-#include "coll/api/call.h"
-#include "coll/api/check.h"
-#include "coll/api/group.h"
-#include "coll/engine/device.h"
-#include "coll/engine/mem.h"
-#include "gpu/attach.h"
+#include "coll/api/api.h"
 #include "coll/engine/engine.h"
+#include "gpu/attach.h"
 
 /* A C API without a handle, as MPI's users expect, needs these. */
 static struct dt_comm *world_comm;

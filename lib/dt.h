@@ -8,7 +8,7 @@
  * themselves; started by hand, the program is a job of one rank.
  *
  * Results. Every function that can fail returns a dt_result_t: DT_SUCCESS, or
- * a negative DT_ERR_* and a line of text in dt_last_error(). Outputs are
+ * a negative DT_ERR_*, and then dt_last_error() has a line of text. Outputs are
  * written only on success.
  *
  * Threads. Any thread may call any function. Different threads may use
@@ -19,7 +19,7 @@
  *
  * Memory. Buffers belong to the caller. A blocking call borrows them until it
  * returns, an i-call until its request is complete, and both, with a stream of
- * a GPU, until the stream is past them. */
+ * a GPU, until the stream has executed them. */
 #ifndef DT_H
 #define DT_H
 
@@ -51,7 +51,7 @@ typedef enum dt_result {
     DT_ERR_MISMATCH = -24, /* intact, but not of this program; or ranks that
                             * disagree about a collective (DT_CHECK) */
     DT_ERR_BUSY = -25,     /* another job has it */
-    /* this communicator: every later call on it answers the same */
+    /* this communicator: every later call on it fails with the same result */
     DT_ERR_PROC_FAILED = -40,
     DT_ERR_TIMED_OUT = -41,
     /* this job: give up */
@@ -103,8 +103,8 @@ struct dt_error {
 /* The name of a result in plain words, e.g. "process failed". Never NULL. */
 const char *dt_strerror(dt_result_t result);
 
-/* What the last failing call of this thread had to say, one line without a
- * newline: what was wrong, what was expected, how to mend it. Never NULL;
+/* The error text of the last call of this thread that failed, one line without
+ * a newline: what was wrong, what was expected, how to mend it. Never NULL;
  * valid until the thread's next call into libdt. */
 const char *dt_last_error(void);
 
@@ -120,17 +120,17 @@ size_t dt_dtype_size(dt_dtype_t dtype);
  * VERSION, SYSTEM, TIMED_OUT, NO_MEMORY; INVALID_ARG when called twice. */
 dt_result_t dt_init(void);
 
-/* Leave the job: requests still open are completed, then a barrier, then
- * everything is given back, requests and communicators too. Collective: a rank
+/* Leave the job: completes all open requests, then a barrier, then frees
+ * everything, requests and communicators too. Collective: a rank
  * that ends after it is no failure, whatever its exit code; one that ends
- * without it is. After PROC_FAILED or TIMED_OUT it does not wait for anybody. A
- * second dt_init() is not possible. Errors: NOT_INITIALIZED; those of the
- * requests and the barrier, with everything given back all the same. */
+ * without it is. After PROC_FAILED or TIMED_OUT it does not wait for other
+ * ranks. A second dt_init() is not possible. Errors: NOT_INITIALIZED; those of
+ * the requests and the barrier; everything is freed all the same. */
 dt_result_t dt_finalize(void);
 
-/* Who am I. Node means what Slurm calls a node. Local rank and local size
- * count the ranks of this node, node rank is this node's place among the
- * nodes in order of their lowest rank. DT_ERR_NOT_INITIALIZED outside
+/* The place of this rank. Node means what Slurm calls a node. Local rank and
+ * local size count the ranks of this node, node rank is this node's place among
+ * the nodes in order of their lowest rank. DT_ERR_NOT_INITIALIZED outside
  * dt_init .. dt_finalize. */
 int dt_rank(void);
 int dt_size(void);
@@ -153,14 +153,14 @@ dt_comm_t dt_comm_world(void);
 dt_result_t dt_comm_split(dt_comm_t comm, int color, int key,
                           dt_comm_t *newcomm);
 
-/* Give a communicator back; not the world. Collective over it: waits for its
+/* Free a communicator, but not the world's. Collective over it: waits for its
  * open requests, then for all its ranks. NULL is fine. Errors: INVALID_ARG,
- * NO_MEMORY, MISMATCH: it works on; PROC_FAILED, TIMED_OUT, with everything
- * given back all the same. */
+ * NO_MEMORY, MISMATCH: it can still be used; PROC_FAILED, TIMED_OUT: it is
+ * freed all the same. */
 dt_result_t dt_comm_destroy(dt_comm_t comm);
 
-/* This rank's place in comm, and how many there are; DT_ERR_NOT_INITIALIZED
- * for NULL. */
+/* This rank's number in comm, and how many ranks there are;
+ * DT_ERR_NOT_INITIALIZED for NULL. */
 int dt_comm_rank(dt_comm_t comm);
 int dt_comm_size(dt_comm_t comm);
 
@@ -172,8 +172,8 @@ int dt_comm_size(dt_comm_t comm);
  * Errors: NOT_INITIALIZED, INVALID_ARG, NO_MEMORY, SYSTEM. */
 dt_result_t dt_mem_alloc(size_t size, void **ptr);
 
-/* Give it back, when no request uses it any more. NULL is fine. Memory of
- * dt_mem_alloc that is left over goes with dt_finalize. Errors: INVALID_ARG
+/* Free it, when no request uses it any more. NULL is fine. Memory of
+ * dt_mem_alloc that is left is freed by dt_finalize. Errors: INVALID_ARG
  * when it did not come from dt_mem_alloc. */
 dt_result_t dt_mem_free(void *ptr);
 
@@ -194,8 +194,8 @@ dt_result_t dt_mem_deregister(void *ptr);
  * and the shape, so the result is bitwise the same on every rank and in every
  * run. MIN and MAX give NaN where an operand is.
  * DT_CHECK=1 makes every collective compare its arguments between the ranks
- * first, and whether the buffers are on a GPU, and say who differs; without it,
- * ranks that disagree time out.
+ * first, and whether the buffers are on a GPU, and the error names the rank
+ * that differs; without it, ranks that disagree time out.
  *
  * Errors: INVALID_ARG, UNSUPPORTED, NOT_INITIALIZED, NO_MEMORY; PROC_FAILED
  * when a rank is gone (any, where the launcher tells of it, else one that this
@@ -391,11 +391,12 @@ dt_result_t dt_test(dt_request_t *request);
 
 /* ---- preemption and restart ---- */
 
-/* Has this job been told to leave? The answer rides with dt_allreduce and
- * dt_barrier on the world, at no message of its own, and is the same on all
- * ranks that have completed the same ones of them: what any rank knew when it
- * started them. Those on GPU memory do not carry it: a program that has no
- * others calls dt_barrier without a stream. Before the first it is false.
+/* Does this rank have notice to leave? The notice bit goes along with
+ * dt_allreduce and dt_barrier on the world, without a message of its own. It is
+ * the same on all ranks that have completed the same of those calls: set if any
+ * rank had its notice when it started them. Those on GPU memory do not carry
+ * it: a program that has no others calls dt_barrier without a stream. Before
+ * the first it is false.
  *
  * A rank knows by SIGTERM (Slurm's preemption, scancel, time limit), unless the
  * program has its own handler, which then stays; by the file that DT_NOTICE
@@ -490,17 +491,17 @@ dt_result_t dt_ckpt_get_blob(dt_ckpt_t ckpt, const char *name, void *data,
 dt_result_t dt_ckpt_save(dt_ckpt_t ckpt, int64_t step);
 
 /* The same, but return when all is copied, into memory of the node that
- * outlives this process; the rest goes on behind the program, which may change
- * its tensors. One at a time: waits for the one before, and returns its error.
- * When the disk is full, that is said once on stderr and is no error here: the
- * last good one stays, the next is tried. */
+ * outlives this process; the rest is written in the background, and the program
+ * may change its tensors. One at a time: waits for the one before, and returns
+ * its error. When the disk is full, that is said once on stderr and is no error
+ * here: the last good one stays, the next is tried. */
 dt_result_t dt_ckpt_save_async(dt_ckpt_t ckpt, int64_t step);
 
 /* Wait until what save_async began is on disk. Returns how it ended. */
 dt_result_t dt_ckpt_wait(dt_ckpt_t ckpt);
 
 /* Is it time for a checkpoint after this step? The same answer on all ranks:
- * yes when the job has been told to leave (dt_should_exit), when the job's time
+ * yes when the job has notice to leave (dt_should_exit), when the job's time
  * runs out, and when the interval of --dt-ckpt-interval has passed (DT_CKPT_
  * INTERVAL; auto: sqrt(2 * cost * mean time between failures), J. Young 1974).
  * To be called after each step. */

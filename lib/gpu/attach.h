@@ -4,7 +4,7 @@
 #ifndef DT_GPU_ATTACH_H
 #define DT_GPU_ATTACH_H
 
-#include "coll/engine/world.h"
+#include "coll/engine/engine.h"
 
 /* Sets world->device where this process has GPUs, else world->no_device. A GPU
  * that cannot be used is no error before a call wants it. Loads the module

@@ -5,8 +5,7 @@
 #ifndef DT_GPU_HOST_H
 #define DT_GPU_HOST_H
 
-#include "coll/api/call.h"
-#include "coll/engine/device.h"
+#include "coll/api/api.h"
 #include "coll/engine/engine.h"
 #include "gpu/gpu.h"
 

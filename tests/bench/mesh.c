@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* mesh.c - what a step's daemons say to each other, counted: a fence of all
+/* mesh.c - the messages among a step's daemons, counted: a fence of all
  * ranks, and the event of a rank's end, among the meshes of up to 4096 nodes in
  * this process; beyond, the arithmetic of the same tree. */
 #include <malloc.h>

@@ -66,7 +66,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What a rank tells of itself: when it began, when it had met the server, and
+/* The times of a rank: when it began, when it had connected to the server, and
  * its fences. last is the last to begin, of all. */
 struct times {
     double begin, last, met, fence[SIZES][FENCES];

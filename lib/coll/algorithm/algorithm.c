@@ -72,7 +72,7 @@ void dt_algorithm_build(const struct dt_plan *plan)
         plan->sched->failed = true;
 }
 
-size_t dt_algorithm_slice(const struct dt_plan *plan)
+size_t dt_algorithm_segment(const struct dt_plan *plan)
 {
     const struct dt_layout *layout = plan->layout;
     const struct dt_shape *shape = plan->shape;

@@ -9,6 +9,7 @@
 #include "coll/algorithm/layout.h"
 #include "coll/algorithm/sched.h"
 #include "coll/algorithm/shape.h"
+#include "coll/algorithm/uneven.h"
 #include "tune/tune.h"
 
 struct dt_plan {
@@ -28,7 +29,7 @@ void dt_algorithm_build(const struct dt_plan *plan);
 /* Elements that one schedule should cover, at most, so that its operations do
  * not take the memory that the data needs: the length of a segment. All of them
  * in the uneven forms. */
-size_t dt_algorithm_slice(const struct dt_plan *plan);
+size_t dt_algorithm_segment(const struct dt_plan *plan);
 
 /* One algorithm of a table that ends with a NULL name. */
 struct dt_algorithm {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* allgather.c - two ways to give everybody's block to all.
+/* allgather.c - two algorithms that give the blocks of all ranks to all ranks.
  *
  * ring: after one exchange in the node, the blocks of whole nodes go round the
  * ring of the nodes, that of local rank j along rail j (ranks beyond the rails
@@ -65,7 +65,7 @@ struct share {
     const struct dt_group *from; /* that node */
     size_t first, n, piece;
     size_t ready;
-    size_t *fetched; /* NULL, or per j: the task that gets it */
+    size_t *fetched; /* NULL, or per j: the operation that gets it */
 };
 
 static void share(const struct gather *g, const struct share *s)
@@ -80,26 +80,27 @@ static void share(const struct gather *g, const struct share *s)
         if (j >= s->n || s->first + j >= s->from->size)
             continue;
         size_t rank = s->from->ranks[s->first + j];
-        size_t len = piece_len(g, rank, s->piece), task;
+        size_t len = piece_len(g, rank, s->piece), operation;
         if (!len)
             continue;
         struct dt_ref piece = at(g, rank, s->piece);
         if (j == me) {
-            task = dt_sched_post(sched, round, piece, len, 0, 0);
-            dt_sched_after(sched, task, s->ready);
+            operation = dt_sched_post(sched, round, piece, len, 0, 0);
+            dt_sched_after(sched, operation, s->ready);
         } else {
-            task = dt_sched_fetch(sched, round, j, piece, 0, len);
+            operation = dt_sched_fetch(sched, round, j, piece, 0, len);
         }
         if (s->fetched)
-            s->fetched[j] = task;
+            s->fetched[j] = operation;
     }
 }
 
-/* In the node; then g->have tells of what my rail carries. */
+/* Exchange the blocks inside the node. g->have then has the operations after
+ * which the blocks of this rail are here. */
 static void gather_node(struct gather *g)
 {
     struct dt_sched *sched = g->plan->sched;
-    size_t n = g->node->size, rank = g->layout->rank, ready = DT_TASK_NONE;
+    size_t n = g->node->size, rank = g->layout->rank, ready = DT_OPERATION_NONE;
     size_t most = most_pieces(g, g->node, 0, n), k = 0;
     size_t *fetched = calloc(n * most + 1, sizeof(*fetched));
     if (!fetched) {
@@ -118,7 +119,7 @@ static void gather_node(struct gather *g)
     free(fetched);
 }
 
-/* A piece of a rank of another node, along my rail; returns the task after
+/* A piece of a rank of another node, along my rail; returns the operation after
  * which it is here. */
 static size_t pass_on(struct gather *g, const struct dt_group *from,
                       size_t local, size_t piece)
@@ -127,12 +128,12 @@ static size_t pass_on(struct gather *g, const struct dt_group *from,
     size_t n = g->layout->nnodes, rank = from->ranks[local];
     size_t prev = (g->layout->node + n - 1) % n;
     size_t *got = &g->got[g->ngot++ % WINDOW];
-    size_t task =
+    size_t operation =
         dt_sched_recv(sched, g->layout->nodes[prev].ranks[g->node->index],
                       at(g, rank, piece), piece_len(g, rank, piece));
-    dt_sched_after(sched, task, *got);
-    *got = task;
-    return task;
+    dt_sched_after(sched, operation, *got);
+    *got = operation;
+    return operation;
 }
 
 /* The blocks of a node leave for the next one. */
@@ -158,7 +159,7 @@ static void take_node(struct gather *g, const struct dt_group *from)
     for (size_t first = 0; first < from->size; first += nrails) {
         size_t most = most_pieces(g, from, first, nrails);
         for (size_t p = 0; p < most; p++) {
-            size_t ready = DT_TASK_NONE;
+            size_t ready = DT_OPERATION_NONE;
             if (me < nrails && first + me < from->size &&
                 p < pieces(g, from->ranks[first + me]))
                 ready = g->have[k++] = pass_on(g, from, first + me, p);
@@ -179,7 +180,7 @@ static void build_ring(const struct dt_plan *plan)
     g.blocks =
         dt_blocks(plan, plan->shape->sendcounts, plan->shape->recvdispls);
     for (size_t i = 0; i < WINDOW; i++)
-        g.got[i] = DT_TASK_NONE;
+        g.got[i] = DT_OPERATION_NONE;
     for (size_t i = 0; g.blocks && i < n; i++) {
         size_t all = 0;
         for (size_t k = 0; k < layout->nodes[i].size; k++)
@@ -219,11 +220,11 @@ static const struct dt_group *node_at(const struct bruck *b, size_t place)
     return &b->layout->nodes[(b->layout->node + place) % b->layout->nnodes];
 }
 
-/* The leader fetches all of its node; returns the task that ends it. */
+/* The leader fetches all of its node; returns the operation that ends it. */
 static size_t collect(const struct bruck *b)
 {
     struct dt_sched *sched = b->plan->sched;
-    size_t first = sched->ntasks, offset = 0;
+    size_t first = sched->noperations, offset = 0;
     size_t piece = dt_cut_most(b->plan), most = 0;
     for (size_t i = 0; i < b->node->size; i++)
         most = dt_at_least(most, b->blocks[b->node->ranks[i]].len);
@@ -254,7 +255,8 @@ static size_t collect(const struct bruck *b)
     return dt_sched_join(sched, first);
 }
 
-/* The leaders; the same return value, of all. */
+/* The exchange between the leaders; returns the operation after which all
+ * blocks are here. */
 static size_t exchange(const struct bruck *b, size_t ready)
 {
     struct dt_sched *sched = b->plan->sched;
@@ -269,7 +271,7 @@ static size_t exchange(const struct bruck *b, size_t ready)
             dt_sched_recv(sched, b->layout->leaders.ranks[(me + d) % n],
                           dt_ref(DT_SPACE_SCRATCH, b->start[d]),
                           b->start[d + count] - b->start[d]);
-        size_t both = dt_sched_join(sched, sched->ntasks);
+        size_t both = dt_sched_join(sched, sched->noperations);
         dt_sched_after(sched, both, got);
         dt_sched_after(sched, both, ready);
         ready = both;

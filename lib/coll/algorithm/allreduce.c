@@ -6,8 +6,8 @@
  * through three steps like through a pipeline; each chunk into pieces, as
  * large as a round of the node takes; each piece into one shard per rail:
  *
- *   1. every rank posts the piece of its send buffer; local rank j folds shard
- *      j of it
+ *   1. every rank posts the piece of its send buffer; local rank j reduces
+ * shard j of it
  *   2. the shards j of a chunk go along rail j; see rail.h
  *   3. local rank j posts what it has, and fetches what the others have
  *
@@ -33,8 +33,8 @@ struct allreduce {
     size_t room;              /* scratch space of one chunk, bytes */
     double prescale, factor;  /* before, and after the nodes meet */
     struct dt_extent *shards; /* mine; per piece of WINDOW chunks */
-    size_t *tasks;            /* room for the rail's */
-    size_t ends[WINDOW];      /* the rail's last tasks */
+    size_t *operations;       /* room for the rail's */
+    size_t ends[WINDOW];      /* the rail's last operations */
     size_t sums[WINDOW];
 };
 
@@ -151,7 +151,7 @@ static size_t take_over(const struct allreduce *a, struct dt_part part)
         return dt_sched_scale(a->plan->sched, out(a, part), in(a, part), len,
                               a->prescale);
     if (a->plan->shape->in_place)
-        return DT_TASK_NONE;
+        return DT_OPERATION_NONE;
     return dt_sched_copy(a->plan->sched, out(a, part), in(a, part), len);
 }
 
@@ -170,7 +170,7 @@ static void collect(const struct allreduce *a, size_t chunk)
         struct dt_part own = shard(a, whole, a->node->index);
         struct dt_extent *e = &shards_of(a, chunk)[i];
         *e = (struct dt_extent){first, own.count, own.first * a->elem,
-                                DT_TASK_NONE};
+                                DT_OPERATION_NONE};
         first += own.count;
         if (!whole.count)
             continue;
@@ -184,8 +184,8 @@ static void collect(const struct allreduce *a, size_t chunk)
         if (own.count < whole.count) /* else nobody looks at it */
             dt_sched_post(sched, round, in(a, whole), whole.count * a->elem, at,
                           len);
-        e->ready = dt_sched_fold(sched, round, out(a, own), in(a, own), at, len,
-                                 a->prescale);
+        e->ready = dt_sched_reduce_round(sched, round, out(a, own), in(a, own),
+                                         at, len, a->prescale);
     }
 }
 
@@ -207,18 +207,18 @@ static void meet(struct allreduce *a, size_t chunk)
         .factor = a->factor,
         .extents = shards,
         .nextents = a->npieces,
-        .sent = a->tasks,
-        .got = a->tasks + layout->nnodes,
+        .sent = a->operations,
+        .got = a->operations + layout->nnodes,
     };
     size_t *end = &a->ends[chunk % WINDOW], *sum = &a->sums[chunk % WINDOW];
-    size_t first = sched->ntasks;
-    sched->gate = chunk < WINDOW ? DT_TASK_NONE : *end;
+    size_t first = sched->noperations;
+    sched->gate = chunk < WINDOW ? DT_OPERATION_NONE : *end;
     *sum = rail.n == 1  ? dt_rail_finish(&rail)
            : rail.count ? a->rail(&rail)
-                        : DT_TASK_NONE;
+                        : DT_OPERATION_NONE;
     if (chunk + WINDOW < a->nchunks)
         *end = dt_sched_join(sched, first);
-    sched->gate = DT_TASK_NONE;
+    sched->gate = DT_OPERATION_NONE;
 }
 
 /* Step 3. */
@@ -265,8 +265,8 @@ static void two_levels(const struct dt_plan *plan, dt_rail_fn *rail)
     struct allreduce a = prepare(plan, rail);
     size_t nodes = plan->layout->nnodes;
     a.shards = calloc(WINDOW * a.npieces, sizeof(*a.shards));
-    a.tasks = calloc(2 * nodes, sizeof(*a.tasks));
-    if (a.shards && a.tasks) {
+    a.operations = calloc(2 * nodes, sizeof(*a.operations));
+    if (a.shards && a.operations) {
         plan->sched->scratch =
             (a.nchunks < WINDOW ? a.nchunks : WINDOW) * a.room;
         build(&a);
@@ -274,10 +274,10 @@ static void two_levels(const struct dt_plan *plan, dt_rail_fn *rail)
         plan->sched->failed = true;
     }
     free(a.shards);
-    free(a.tasks);
+    free(a.operations);
 }
 
-/* ---- one round, in which every rank folds all ---- */
+/* ---- one round, in which every rank reduces everything ---- */
 
 static void build_flat(const struct dt_plan *plan)
 {
@@ -288,7 +288,7 @@ static void build_flat(const struct dt_plan *plan)
     double factor = shape->prescale * shape->postscale;
     struct dt_ref send = dt_ref(DT_SPACE_SEND, 0);
     struct dt_ref recv = dt_ref(DT_SPACE_RECV, 0);
-    size_t last = DT_TASK_NONE, copy = DT_TASK_NONE;
+    size_t last = DT_OPERATION_NONE, copy = DT_OPERATION_NONE;
     if (node->size > 1) {
         struct dt_ref shown = send;
         if (shape->in_place) {
@@ -299,7 +299,7 @@ static void build_flat(const struct dt_plan *plan)
         }
         uint32_t round = dt_sched_round(sched);
         size_t post = dt_sched_post(sched, round, shown, len, 0, 0);
-        last = dt_sched_fold(sched, round, recv, shown, 0, len, factor);
+        last = dt_sched_reduce_round(sched, round, recv, shown, 0, len, factor);
         dt_sched_after(sched, post, copy);
         dt_sched_after(sched, last, copy);
     } else if (factor != 1) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* alltoall.c - two ways to give everybody a block of their own.
+/* alltoall.c - two algorithms by which each rank gets its own block of every
+ * rank.
  *
  * pairwise: in step d each rank sends to the one d further and receives from
  * the one d before, a bounded number of steps at once. With counts that only
@@ -96,8 +97,8 @@ static void exchange_far(const struct alltoall *a, bool all)
     size_t ends[WINDOW];
     for (size_t d = 1; d < size; d++) {
         size_t to = (me + d) % size, from = (me + size - d) % size;
-        sched->gate = d <= WINDOW ? DT_TASK_NONE : ends[d % WINDOW];
-        size_t first = sched->ntasks;
+        sched->gate = d <= WINDOW ? DT_OPERATION_NONE : ends[d % WINDOW];
+        size_t first = sched->noperations;
         struct dt_ref ref = in(a, from, &len);
         if (all || a->layout->node_of[from] != a->layout->node)
             dt_sched_recv(sched, from, ref, len);
@@ -106,7 +107,7 @@ static void exchange_far(const struct alltoall *a, bool all)
             dt_sched_send(sched, to, ref, len);
         ends[d % WINDOW] = dt_sched_join(sched, first);
     }
-    sched->gate = DT_TASK_NONE;
+    sched->gate = DT_OPERATION_NONE;
 }
 
 static void build_pairwise(const struct dt_plan *plan)
@@ -177,7 +178,7 @@ static void build_nodes(const struct dt_plan *plan)
     }
     for (size_t d = 1; d < n; d++) {
         size_t to = (home + d) % n, from = (home + n - d) % n;
-        size_t first = sched->ntasks;
+        size_t first = sched->noperations;
         pack(&a, to, round);
         size_t packed_all = dt_sched_join(sched, first);
         dt_sched_after(sched,

@@ -66,7 +66,7 @@ static size_t peer(const struct bcast *b, size_t place, size_t j)
     return layout->nodes[node].ranks[owner(b, node, j)];
 }
 
-/* Shard j through one tree; returns the task after which it is here. */
+/* Shard j through one tree; returns the operation after which it is here. */
 static size_t pass_on(const struct bcast *b, const struct dt_tree *tree,
                       struct dt_part part, size_t j, size_t ready)
 {
@@ -88,18 +88,18 @@ static size_t travel(struct bcast *b, size_t i, struct dt_part shard, size_t j,
                      size_t ready)
 {
     struct dt_sched *sched = b->plan->sched;
-    size_t first = sched->ntasks, *end = &b->ends[i % WINDOW], here[2];
-    sched->gate = i < WINDOW ? DT_TASK_NONE : *end;
+    size_t first = sched->noperations, *end = &b->ends[i % WINDOW], here[2];
+    sched->gate = i < WINDOW ? DT_OPERATION_NONE : *end;
     for (size_t t = 0; t < b->ntrees; t++) {
         struct dt_part part = dt_part(shard.count, b->ntrees, t);
         part.first += shard.first;
         here[t] = pass_on(b, &b->trees[t], part, j, ready);
     }
     *end = dt_sched_join(sched, first);
-    sched->gate = DT_TASK_NONE;
+    sched->gate = DT_OPERATION_NONE;
     if (b->ntrees == 1)
         return here[0];
-    size_t both = dt_sched_join(sched, sched->ntasks);
+    size_t both = dt_sched_join(sched, sched->noperations);
     dt_sched_after(sched, both, here[0]);
     dt_sched_after(sched, both, here[1]);
     return both;
@@ -112,7 +112,7 @@ static void leave(struct bcast *b, size_t i)
     struct dt_part piece = dt_cut_piece(&b->cut, i);
     size_t me = b->node->index, len = piece.count * b->cut.elem;
     size_t root = b->plan->layout->local_of[b->plan->shape->root];
-    size_t ready = DT_TASK_NONE;
+    size_t ready = DT_OPERATION_NONE;
     if (b->node->size > 1) {
         uint32_t round = dt_sched_round(sched);
         if (me == root)
@@ -130,10 +130,10 @@ static void arrive(struct bcast *b, size_t i)
 {
     struct dt_sched *sched = b->plan->sched;
     struct dt_part piece = dt_cut_piece(&b->cut, i);
-    size_t me = b->node->index, elem = b->cut.elem, ready = DT_TASK_NONE;
+    size_t me = b->node->index, elem = b->cut.elem, ready = DT_OPERATION_NONE;
     struct dt_part own = dt_cut_shard(&b->cut, piece, me);
     if (own.count)
-        ready = travel(b, i, own, me, DT_TASK_NONE);
+        ready = travel(b, i, own, me, DT_OPERATION_NONE);
     if (b->node->size == 1)
         return;
     uint32_t round = dt_sched_round(sched);

@@ -57,28 +57,30 @@ static size_t peer(const struct dt_rail *r, size_t node)
     return r->plan->layout->nodes[node].ranks[r->local];
 }
 
-/* One name for the tasks from first on. */
+/* One name for the operations from first on. */
 static size_t all(const struct dt_rail *r, size_t first)
 {
     struct dt_sched *sched = r->plan->sched;
-    if (sched->ntasks == first)
-        return DT_TASK_NONE;
-    return sched->ntasks == first + 1 ? first : dt_sched_join(sched, first);
+    if (sched->noperations == first)
+        return DT_OPERATION_NONE;
+    return sched->noperations == first + 1 ? first
+                                           : dt_sched_join(sched, first);
 }
 
 static size_t
 move(const struct dt_rail *r, size_t node, struct dt_part part, size_t after,
-     size_t (*add_task)(struct dt_sched *, size_t, struct dt_ref, size_t))
+     size_t (*add_operation)(struct dt_sched *, size_t, struct dt_ref, size_t))
 {
     struct dt_sched *sched = r->plan->sched;
-    size_t first = sched->ntasks;
+    size_t first = sched->noperations;
     for (size_t i = 0; i < r->nextents; i++) {
         const struct dt_extent *e = &r->extents[i];
         struct dt_part both = common(e, part);
-        size_t task = add_task(sched, peer(r, node), place(r, e, both.first),
-                               both.count * r->elem);
-        dt_sched_after(sched, task, e->ready);
-        dt_sched_after(sched, task, after);
+        size_t operation =
+            add_operation(sched, peer(r, node), place(r, e, both.first),
+                          both.count * r->elem);
+        dt_sched_after(sched, operation, e->ready);
+        dt_sched_after(sched, operation, after);
     }
     return all(r, first);
 }
@@ -101,7 +103,7 @@ static size_t add(const struct dt_rail *r, size_t node, struct dt_part part,
                   size_t relay, size_t after)
 {
     struct dt_sched *sched = r->plan->sched;
-    size_t last = DT_TASK_NONE, first = DT_TASK_NONE, n = 0;
+    size_t last = DT_OPERATION_NONE, first = DT_OPERATION_NONE, n = 0;
     for (size_t i = 0; i < r->nextents; i++) {
         const struct dt_extent *e = &r->extents[i];
         struct dt_part both = common(e, part);
@@ -129,7 +131,7 @@ static size_t add(const struct dt_rail *r, size_t node, struct dt_part part,
 static size_t finish(const struct dt_rail *r, struct dt_part part, size_t after)
 {
     struct dt_sched *sched = r->plan->sched;
-    size_t first = sched->ntasks;
+    size_t first = sched->noperations;
     bool average = r->plan->shape->op == DT_OP_AVG;
     if (r->factor == 1 && !average)
         return after;
@@ -137,13 +139,13 @@ static size_t finish(const struct dt_rail *r, struct dt_part part, size_t after)
         const struct dt_extent *e = &r->extents[i];
         struct dt_part both = common(e, part);
         struct dt_ref at = place(r, e, both.first);
-        size_t len = both.count * r->elem, scaled = DT_TASK_NONE;
+        size_t len = both.count * r->elem, scaled = DT_OPERATION_NONE;
         if (r->factor != 1)
             scaled = dt_sched_scale(sched, at, at, len, r->factor);
         dt_sched_after(sched, scaled, e->ready);
         dt_sched_after(sched, scaled, after);
         size_t divided =
-            average ? dt_sched_divide(sched, at, len) : DT_TASK_NONE;
+            average ? dt_sched_divide(sched, at, len) : DT_OPERATION_NONE;
         dt_sched_after(sched, divided, e->ready);
         dt_sched_after(sched, divided, after);
         dt_sched_after(sched, divided, scaled);
@@ -182,14 +184,14 @@ static struct dt_part cut(const struct dt_rail *r, struct dt_part part,
 
 size_t dt_rail_finish(const struct dt_rail *r)
 {
-    return finish(r, whole(r), DT_TASK_NONE);
+    return finish(r, whole(r), DT_OPERATION_NONE);
 }
 
 /* ---- nodes beyond a power of two ---- */
 
 static size_t lend(const struct dt_rail *r, size_t power)
 {
-    size_t sent = send(r, r->me - power, whole(r), DT_TASK_NONE);
+    size_t sent = send(r, r->me - power, whole(r), DT_OPERATION_NONE);
     return receive(r, r->me - power, whole(r), sent);
 }
 
@@ -197,8 +199,8 @@ static size_t lend(const struct dt_rail *r, size_t power)
 static size_t borrow(const struct dt_rail *r, size_t power, size_t relay)
 {
     if (r->me + power >= r->n)
-        return DT_TASK_NONE;
-    return add(r, r->me + power, whole(r), relay, DT_TASK_NONE);
+        return DT_OPERATION_NONE;
+    return add(r, r->me + power, whole(r), relay, DT_OPERATION_NONE);
 }
 
 static void give_back(const struct dt_rail *r, size_t power, size_t after)
@@ -246,7 +248,8 @@ size_t dt_rail_halving(const struct dt_rail *r)
         depth--;
         send(r, r->me ^ bit, part, after);
         size_t got = receive(r, r->me ^ bit, theirs[depth], sent[depth]);
-        size_t both = dt_sched_join(r->plan->sched, r->plan->sched->ntasks);
+        size_t both =
+            dt_sched_join(r->plan->sched, r->plan->sched->noperations);
         dt_sched_after(r->plan->sched, both, got);
         dt_sched_after(r->plan->sched, both, after);
         after = both;
@@ -263,12 +266,12 @@ size_t dt_rail_halving(const struct dt_rail *r)
 size_t dt_rail_ring(const struct dt_rail *r)
 {
     size_t n = r->n, me = r->me, next = (me + 1) % n, prev = (me + n - 1) % n;
-    size_t after = DT_TASK_NONE; /* what is sent next is there */
+    size_t after = DT_OPERATION_NONE; /* what is sent next is there */
     for (size_t s = 0; s + 1 < n; s++) {
         struct dt_part to_add = cut(r, whole(r), n, (me + 2 * n - s - 1) % n);
         r->sent[s] =
             send(r, next, cut(r, whole(r), n, (me + n - s) % n), after);
-        after = add(r, prev, to_add, to_add.first, DT_TASK_NONE);
+        after = add(r, prev, to_add, to_add.first, DT_OPERATION_NONE);
     }
     r->got[n - 1] = after = finish(r, cut(r, whole(r), n, next), after);
     for (size_t s = 0; s + 1 < n; s++) {
@@ -277,7 +280,7 @@ size_t dt_rail_ring(const struct dt_rail *r)
             receive(r, prev, cut(r, whole(r), n, (me + n - s) % n), r->sent[s]);
         r->got[s] = after;
     }
-    size_t end = dt_sched_join(r->plan->sched, r->plan->sched->ntasks);
+    size_t end = dt_sched_join(r->plan->sched, r->plan->sched->noperations);
     for (size_t s = 0; s < n; s++)
         dt_sched_after(r->plan->sched, end, r->got[s]);
     return end;
@@ -288,7 +291,7 @@ static size_t up_and_down(const struct dt_rail *r, enum dt_tree_kind kind,
                           struct dt_part part, size_t relay)
 {
     const struct dt_tree tree = dt_tree(kind, r->n, r->me);
-    size_t after = DT_TASK_NONE;
+    size_t after = DT_OPERATION_NONE;
     for (size_t i = 0; i < tree.nchildren; i++)
         after = add(r, tree.children[i], part, relay + i * part.count, after);
     if (r->me) {
@@ -308,7 +311,7 @@ size_t dt_rail_trees(const struct dt_rail *r)
                    second = cut(r, whole(r), 2, 1);
     size_t one = up_and_down(r, DT_TREE_FIRST, first, 0);
     size_t two = up_and_down(r, DT_TREE_SECOND, second, 2 * first.count);
-    size_t both = dt_sched_join(r->plan->sched, r->plan->sched->ntasks);
+    size_t both = dt_sched_join(r->plan->sched, r->plan->sched->noperations);
     dt_sched_after(r->plan->sched, both, one);
     dt_sched_after(r->plan->sched, both, two);
     return both;

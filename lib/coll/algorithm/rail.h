@@ -5,9 +5,9 @@
  *
  * The vector lies in pieces in the receive buffer. What other ranks send is
  * received into scratch space and added; a sum that two ranks compute both
- * take in the order of the nodes. Each function returns a task after which the
- * vector is complete and its memory is not written any more; its tasks all
- * follow those of ready, and are added behind ntasks. */
+ * take in the order of the nodes. Each function returns an operation after
+ * which the vector is complete and its memory is not written any more; its
+ * operations all follow those of ready, and are added behind noperations. */
 #ifndef DT_COLL_ALGORITHM_RAIL_H
 #define DT_COLL_ALGORITHM_RAIL_H
 
@@ -18,7 +18,7 @@
 struct dt_extent {
     size_t first, count;
     size_t offset; /* bytes, in the receive buffer */
-    size_t ready;  /* task after which it holds this node's share */
+    size_t ready;  /* operation after which it holds this node's share */
 };
 
 struct dt_rail {
@@ -31,7 +31,7 @@ struct dt_rail {
     double factor; /* for the complete sum, and AVG's division besides */
     const struct dt_extent *extents;
     size_t nextents;
-    size_t *sent, *got; /* room for n tasks each, to work with */
+    size_t *sent, *got; /* room for n operations each, to work with */
 };
 
 typedef size_t dt_rail_fn(const struct dt_rail *rail);

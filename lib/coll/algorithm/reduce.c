@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* reduce.c - two-level reduction to one rank.
  *
- *   1. every rank posts its piece; local rank j folds shard j of it
+ *   1. every rank posts its piece; local rank j reduces shard j of it
  *   2. shard j goes up a tree of the nodes along rail j; the root's node is
  *      the root of the tree
  *   3. there, local rank j posts shard j, and the root fetches it
@@ -28,7 +28,7 @@ struct reduce {
     struct dt_tree trees[2];
     size_t room;  /* elements of a shard, at most */
     size_t width; /* of them in a slot: the sum, and what children send */
-    /* per slot: the task after which it is complete, and after which it is
+    /* per slot: the operation after which it is complete, and after which it is
      * free */
     size_t ready[WINDOW], free[WINDOW];
 };
@@ -54,7 +54,7 @@ static struct reduce prepare(const struct dt_plan *plan, enum dt_tree_kind kind)
     if (r.cut.n)
         r.room = dt_cut_shard(&r.cut, dt_cut_piece(&r.cut, 0), 0).count;
     for (size_t i = 0; i < WINDOW; i++)
-        r.ready[i] = r.free[i] = DT_TASK_NONE;
+        r.ready[i] = r.free[i] = DT_OPERATION_NONE;
     return r;
 }
 
@@ -123,15 +123,15 @@ static size_t collect(const struct reduce *r, size_t i)
                                     piece.count * r->cut.elem, at, len);
         if (is_root(r))
             dt_sched_after(sched, post, free);
-        sum = dt_sched_fold(sched, round, slot(r, i, 0, 0), in(r, own), at, len,
-                            1);
+        sum = dt_sched_reduce_round(sched, round, slot(r, i, 0, 0), in(r, own),
+                                    at, len, 1);
     }
     dt_sched_after(sched, sum, free);
     return sum;
 }
 
 /* Step 2 in one tree, for some elements of the shard; part is the first of
- * the slot for what children send. Returns the task after which the slot
+ * the slot for what children send. Returns the operation after which the slot
  * holds the sum of all below, or, with a parent, is free. */
 static size_t climb(const struct reduce *r, const struct dt_tree *tree,
                     size_t i, size_t part, struct dt_part some, size_t after)
@@ -167,7 +167,7 @@ static void meet(struct reduce *r, size_t i, size_t sum)
         ends[t] = climb(r, &r->trees[t], i, part, some, sum);
         part += r->trees[t].nchildren;
     }
-    size_t both = dt_sched_join(sched, sched->ntasks);
+    size_t both = dt_sched_join(sched, sched->noperations);
     for (size_t t = 0; t < r->ntrees; t++)
         dt_sched_after(sched, both, ends[t]);
     dt_sched_after(sched, both, sum);
@@ -187,7 +187,7 @@ static void arrive(struct reduce *r, size_t i)
     struct dt_sched *sched = r->plan->sched;
     struct dt_part piece = dt_cut_piece(&r->cut, i);
     struct dt_part own = dt_cut_shard(&r->cut, piece, mine(r));
-    size_t first = sched->ntasks, len = own.count * r->cut.elem;
+    size_t first = sched->noperations, len = own.count * r->cut.elem;
     size_t ready = r->ready[i % WINDOW];
     uint32_t round = r->cut.nshards > 1 ? dt_sched_round(sched) : 0;
     if (!is_root(r)) {

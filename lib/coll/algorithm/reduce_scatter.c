@@ -7,7 +7,7 @@
  * regions:
  *
  *   1. one round per node m, my own first, then by distance: every rank posts
- *      piece p of the region of m, local rank j folds shard j of it
+ *      piece p of the region of m, local rank j reduces shard j of it
  *   2. local rank j sends it to local rank j of m, and adds up what comes for
  *      the own region, by distance
  *   3. local rank j posts shard j of the own piece; who has a block in it
@@ -32,10 +32,10 @@ struct scatter {
     size_t elem, nshards;
     size_t piece; /* bytes, at most */
     size_t room;  /* bytes of a shard, at most */
-    /* per slot: the task after which the own sum is complete, and after which
-     * all of it is free */
+    /* per slot: the operation after which the own sum is complete, and after
+     * which all of it is free */
     size_t ready[WINDOW], free[WINDOW];
-    size_t *folds; /* per distance: the task after which the sum is there */
+    size_t *sums; /* per distance: the operation after which the sum is there */
 };
 
 static const struct dt_group *node_at(const struct scatter *s, size_t distance)
@@ -92,11 +92,11 @@ static size_t collect(const struct scatter *s, size_t p, size_t distance)
     struct dt_block own = shard(s, whole, s->node->index);
     struct dt_ref send = dt_ref(DT_SPACE_SEND, own.offset);
     struct dt_ref sum = slot(s, p, distance, false);
-    size_t free = s->free[p % WINDOW], task;
+    size_t free = s->free[p % WINDOW], operation;
     if (!whole.len)
-        return DT_TASK_NONE;
+        return DT_OPERATION_NONE;
     if (s->node->size == 1) {
-        task = dt_sched_copy(sched, sum, send, own.len);
+        operation = dt_sched_copy(sched, sum, send, own.len);
     } else {
         uint32_t round = dt_sched_round(sched);
         size_t at = own.offset - whole.offset;
@@ -104,10 +104,11 @@ static size_t collect(const struct scatter *s, size_t p, size_t distance)
             dt_sched_post(sched, round, dt_ref(DT_SPACE_SEND, whole.offset),
                           whole.len, at, own.len);
         dt_sched_after(sched, post, free);
-        task = dt_sched_fold(sched, round, sum, send, at, own.len, 1);
+        operation =
+            dt_sched_reduce_round(sched, round, sum, send, at, own.len, 1);
     }
-    dt_sched_after(sched, task, free);
-    return task;
+    dt_sched_after(sched, operation, free);
+    return operation;
 }
 
 /* Step 2. */
@@ -117,12 +118,12 @@ static void meet(struct scatter *s, size_t p)
     size_t n = s->layout->nnodes, j = s->node->index;
     struct dt_block own = shard(s, piece(s, s->node, p), j);
     struct dt_ref sum = slot(s, p, 0, false);
-    size_t after = s->folds[0], sends = sched->ntasks;
+    size_t after = s->sums[0], sends = sched->noperations;
     for (size_t d = 1; d < n && j < s->nshards; d++) {
         struct dt_block theirs = shard(s, piece(s, node_at(s, d), p), j);
         size_t sent = dt_sched_send(sched, node_at(s, d)->ranks[j],
                                     slot(s, p, d, false), theirs.len);
-        dt_sched_after(sched, sent, s->folds[d]);
+        dt_sched_after(sched, sent, s->sums[d]);
     }
     size_t all = dt_sched_join(sched, sends);
     for (size_t d = 1; d < n && own.len; d++) {
@@ -150,7 +151,7 @@ static void meet(struct scatter *s, size_t p)
 static void arrive(struct scatter *s, size_t p)
 {
     struct dt_sched *sched = s->plan->sched;
-    size_t me = s->node->index, first = sched->ntasks;
+    size_t me = s->node->index, first = sched->noperations;
     struct dt_block whole = piece(s, s->node, p);
     struct dt_block mine = s->blocks[s->layout->rank];
     struct dt_block own = shard(s, whole, me);
@@ -205,7 +206,7 @@ static struct scatter prepare(const struct dt_plan *plan)
     s.piece -= s.piece % elem;
     s.room = shard(&s, (struct dt_block){0, s.piece}, 0).len;
     for (size_t i = 0; i < WINDOW; i++)
-        s.ready[i] = s.free[i] = DT_TASK_NONE;
+        s.ready[i] = s.free[i] = DT_OPERATION_NONE;
     return s;
 }
 
@@ -230,8 +231,8 @@ static void build(const struct dt_plan *plan)
     size_t n = s.layout->nnodes, pieces;
     s.blocks =
         dt_blocks(plan, plan->shape->recvcounts, plan->shape->senddispls);
-    s.folds = calloc(n, sizeof(*s.folds));
-    if (!s.blocks || !s.folds) {
+    s.sums = calloc(n, sizeof(*s.sums));
+    if (!s.blocks || !s.sums) {
         plan->sched->failed = true;
         goto free;
     }
@@ -243,13 +244,13 @@ static void build(const struct dt_plan *plan)
         if (p >= pieces)
             continue;
         for (size_t d = 0; d < n; d++)
-            s.folds[d] = collect(&s, p, d);
+            s.sums[d] = collect(&s, p, d);
         meet(&s, p);
     }
 
 free:
     free(s.blocks);
-    free(s.folds);
+    free(s.sums);
 }
 
 /* It is the only one. */

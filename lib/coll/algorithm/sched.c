@@ -11,7 +11,7 @@
 
 void dt_sched_init(struct dt_sched *sched, size_t size)
 {
-    *sched = (struct dt_sched){.gate = DT_TASK_NONE};
+    *sched = (struct dt_sched){.gate = DT_OPERATION_NONE};
     sched->sent = calloc(size, sizeof(*sched->sent));
     sched->received = calloc(size, sizeof(*sched->received));
     sched->failed = !sched->sent || !sched->received;
@@ -29,20 +29,21 @@ static void *grow(void *array, size_t used, size_t *room, size_t elem)
     return larger;
 }
 
-static size_t add(struct dt_sched *sched, struct dt_task task)
+static size_t add(struct dt_sched *sched, struct dt_operation operation)
 {
     if (sched->failed)
-        return DT_TASK_NONE;
-    struct dt_task *tasks =
-        grow(sched->tasks, sched->ntasks, &sched->tasks_room, sizeof(*tasks));
-    if (!tasks) {
+        return DT_OPERATION_NONE;
+    struct dt_operation *operations =
+        grow(sched->operations, sched->noperations, &sched->operations_room,
+             sizeof(*operations));
+    if (!operations) {
         sched->failed = true;
-        return DT_TASK_NONE;
+        return DT_OPERATION_NONE;
     }
-    sched->tasks = tasks;
-    task.edges = DT_TASK_NONE;
-    tasks[sched->ntasks] = task;
-    size_t number = sched->ntasks++;
+    sched->operations = operations;
+    operation.edges = DT_OPERATION_NONE;
+    operations[sched->noperations] = operation;
+    size_t number = sched->noperations++;
     dt_sched_after(sched, number, sched->gate);
     return number;
 }
@@ -58,69 +59,70 @@ size_t dt_sched_send(struct dt_sched *sched, size_t peer, struct dt_ref a,
                      size_t len)
 {
     if (!len || sched->failed)
-        return DT_TASK_NONE;
+        return DT_OPERATION_NONE;
     uint32_t slot = next_slot(sched, &sched->sent[peer]);
-    return add(sched, (struct dt_task){.kind = DT_TASK_SEND,
-                                       .a = a,
-                                       .len = len,
-                                       .peer = peer,
-                                       .slot = slot,
-                                       .message = sched->nmessages++});
+    return add(sched, (struct dt_operation){.kind = DT_OPERATION_SEND,
+                                            .a = a,
+                                            .len = len,
+                                            .peer = peer,
+                                            .slot = slot,
+                                            .message = sched->nmessages++});
 }
 
 size_t dt_sched_recv(struct dt_sched *sched, size_t peer, struct dt_ref dst,
                      size_t len)
 {
     if (!len || sched->failed)
-        return DT_TASK_NONE;
+        return DT_OPERATION_NONE;
     uint32_t slot = next_slot(sched, &sched->received[peer]);
-    return add(sched, (struct dt_task){.kind = DT_TASK_RECV,
-                                       .dst = dst,
-                                       .len = len,
-                                       .peer = peer,
-                                       .slot = slot,
-                                       .message = sched->nmessages++});
+    return add(sched, (struct dt_operation){.kind = DT_OPERATION_RECV,
+                                            .dst = dst,
+                                            .len = len,
+                                            .peer = peer,
+                                            .slot = slot,
+                                            .message = sched->nmessages++});
 }
 
 size_t dt_sched_reduce(struct dt_sched *sched, struct dt_ref dst,
                        struct dt_ref a, struct dt_ref b, size_t len)
 {
     if (!len)
-        return DT_TASK_NONE;
-    return add(
-        sched,
-        (struct dt_task){
-            .kind = DT_TASK_REDUCE, .dst = dst, .a = a, .b = b, .len = len});
+        return DT_OPERATION_NONE;
+    return add(sched, (struct dt_operation){.kind = DT_OPERATION_REDUCE,
+                                            .dst = dst,
+                                            .a = a,
+                                            .b = b,
+                                            .len = len});
 }
 
 size_t dt_sched_copy(struct dt_sched *sched, struct dt_ref dst, struct dt_ref a,
                      size_t len)
 {
     if (!len)
-        return DT_TASK_NONE;
-    return add(
-        sched,
-        (struct dt_task){.kind = DT_TASK_COPY, .dst = dst, .a = a, .len = len});
+        return DT_OPERATION_NONE;
+    return add(sched,
+               (struct dt_operation){
+                   .kind = DT_OPERATION_COPY, .dst = dst, .a = a, .len = len});
 }
 
 size_t dt_sched_scale(struct dt_sched *sched, struct dt_ref dst,
                       struct dt_ref a, size_t len, double factor)
 {
     if (!len)
-        return DT_TASK_NONE;
-    return add(sched, (struct dt_task){.kind = DT_TASK_SCALE,
-                                       .dst = dst,
-                                       .a = a,
-                                       .len = len,
-                                       .factor = factor});
+        return DT_OPERATION_NONE;
+    return add(sched, (struct dt_operation){.kind = DT_OPERATION_SCALE,
+                                            .dst = dst,
+                                            .a = a,
+                                            .len = len,
+                                            .factor = factor});
 }
 
 size_t dt_sched_divide(struct dt_sched *sched, struct dt_ref dst, size_t len)
 {
     if (!len)
-        return DT_TASK_NONE;
-    return add(sched, (struct dt_task){
-                          .kind = DT_TASK_DIVIDE, .dst = dst, .len = len});
+        return DT_OPERATION_NONE;
+    return add(sched, (struct dt_operation){
+                          .kind = DT_OPERATION_DIVIDE, .dst = dst, .len = len});
 }
 
 uint32_t dt_sched_round(struct dt_sched *sched)
@@ -133,50 +135,52 @@ uint32_t dt_sched_round(struct dt_sched *sched)
 size_t dt_sched_post(struct dt_sched *sched, uint32_t round, struct dt_ref a,
                      size_t len, size_t hole, size_t hole_len)
 {
-    return add(sched, (struct dt_task){.kind = DT_TASK_POST,
-                                       .a = a,
-                                       .len = len,
-                                       .round = round,
-                                       .offset = hole,
-                                       .hole = hole_len});
+    return add(sched, (struct dt_operation){.kind = DT_OPERATION_POST,
+                                            .a = a,
+                                            .len = len,
+                                            .round = round,
+                                            .offset = hole,
+                                            .hole = hole_len});
 }
 
-size_t dt_sched_fold(struct dt_sched *sched, uint32_t round, struct dt_ref dst,
-                     struct dt_ref a, size_t offset, size_t len, double factor)
+size_t dt_sched_reduce_round(struct dt_sched *sched, uint32_t round,
+                             struct dt_ref dst, struct dt_ref a, size_t offset,
+                             size_t len, double factor)
 {
     if (!len)
-        return DT_TASK_NONE;
-    return add(sched, (struct dt_task){.kind = DT_TASK_FOLD,
-                                       .dst = dst,
-                                       .a = a,
-                                       .len = len,
-                                       .round = round,
-                                       .offset = offset,
-                                       .factor = factor});
+        return DT_OPERATION_NONE;
+    return add(sched, (struct dt_operation){.kind = DT_OPERATION_REDUCE_ROUND,
+                                            .dst = dst,
+                                            .a = a,
+                                            .len = len,
+                                            .round = round,
+                                            .offset = offset,
+                                            .factor = factor});
 }
 
 size_t dt_sched_fetch(struct dt_sched *sched, uint32_t round, size_t index,
                       struct dt_ref dst, size_t offset, size_t len)
 {
-    return add(sched, (struct dt_task){.kind = DT_TASK_FETCH,
-                                       .dst = dst,
-                                       .len = len,
-                                       .peer = index,
-                                       .round = round,
-                                       .offset = offset});
+    return add(sched, (struct dt_operation){.kind = DT_OPERATION_FETCH,
+                                            .dst = dst,
+                                            .len = len,
+                                            .peer = index,
+                                            .round = round,
+                                            .offset = offset});
 }
 
 size_t dt_sched_join(struct dt_sched *sched, size_t first)
 {
-    size_t join = add(sched, (struct dt_task){.kind = DT_TASK_JOIN});
-    for (size_t i = first; join != DT_TASK_NONE && i < join; i++)
+    size_t join = add(sched, (struct dt_operation){.kind = DT_OPERATION_JOIN});
+    for (size_t i = first; join != DT_OPERATION_NONE && i < join; i++)
         dt_sched_after(sched, join, i);
     return join;
 }
 
-void dt_sched_after(struct dt_sched *sched, size_t task, size_t other)
+void dt_sched_after(struct dt_sched *sched, size_t operation, size_t other)
 {
-    if (task == DT_TASK_NONE || other == DT_TASK_NONE || sched->failed)
+    if (operation == DT_OPERATION_NONE || other == DT_OPERATION_NONE ||
+        sched->failed)
         return;
     struct dt_edge *edges =
         grow(sched->edges, sched->nedges, &sched->edges_room, sizeof(*edges));
@@ -185,9 +189,10 @@ void dt_sched_after(struct dt_sched *sched, size_t task, size_t other)
         return;
     }
     sched->edges = edges;
-    edges[sched->nedges] = (struct dt_edge){task, sched->tasks[other].edges};
-    sched->tasks[other].edges = sched->nedges++;
-    sched->tasks[task].ndeps++;
+    edges[sched->nedges] =
+        (struct dt_edge){operation, sched->operations[other].edges};
+    sched->operations[other].edges = sched->nedges++;
+    sched->operations[operation].ndeps++;
 }
 
 dt_result_t dt_sched_finish(struct dt_sched *sched, struct dt_error *err)
@@ -206,7 +211,7 @@ void dt_sched_fini(struct dt_sched *sched)
 {
     free(sched->sent);
     free(sched->received);
-    free(sched->tasks);
+    free(sched->operations);
     free(sched->edges);
     memset(sched, 0, sizeof(*sched));
 }

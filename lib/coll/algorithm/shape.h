@@ -17,7 +17,7 @@ struct dt_shape {
     double prescale, postscale; /* 1.0 but for dt_allreduce_scaled */
     /* Uneven forms, else NULL: elements, one entry per rank. ALLGATHER: what
      * each gives, and where it goes in the receive buffer. REDUCE_SCATTER: what
-     * each gets. ALLTOALL: all four. Slices of even ones have displacements
+     * each gets. ALLTOALL: all four. Segments of even ones have displacements
      * alone, on the side that has blocks; request.c. */
     const size_t *sendcounts, *senddispls, *recvcounts, *recvdispls;
 };

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* call.c - is a call of the public API valid? What only one rank can see; what
- * ranks disagree about is for check.c. */
+/* call.c - a call of the public API: is it valid, as far as one rank can tell,
+ * and running it. check.c compares the ranks. */
 #include "coll/api/call.h"
 
 #include <math.h>
 
 #include "base/api.h"
-#include "coll/algorithm/uneven.h"
+#include "coll/algorithm/algorithm.h"
 #include "base/names.h"
 #include "coll/api/check.h"
 #include "coll/api/group.h"
 #include "exec/exec.h"
-#include "coll/engine/device.h"
+#include "coll/engine/engine.h"
 
-/* What kinds of calls have. */
+/* What each kind of call has. */
 enum { OP = 1, ROOT = 2, PEER = 4, NO_TYPE = 8 };
 static const struct {
     const char *name;
@@ -147,7 +147,7 @@ static dt_result_t check_root(struct dt_call *call, struct dt_error *err)
     return DT_SUCCESS;
 }
 
-/* What rank is the only one to read, or to write? -1: all do both. */
+/* Does this rank read its send buffer, and write to its receive buffer? */
 static void measure_ends(const struct dt_call *call, struct extent *extent)
 {
     bool root = call->shape.root == call->comm->rank;
@@ -222,7 +222,8 @@ static dt_result_t null_counts(const struct dt_call *call, struct dt_error *err)
                         dt_call_name(call->kind), call->comm->size);
 }
 
-/* The forms with a count per rank. *total: elements that I know of. */
+/* The forms with a count per rank. *total: elements, as far as this rank
+ * knows. */
 static dt_result_t measure_uneven(const struct dt_call *call,
                                   struct extent *extent, size_t *total,
                                   struct dt_error *err)
@@ -280,7 +281,7 @@ static bool overlap(const struct dt_call *call, const struct extent *extent)
     if (!extent->send || !extent->recv || send >= recv + extent->recv ||
         recv >= send + extent->send)
         return false;
-    /* between the blocks of an uneven form there may be room */
+    /* sendbuf may lie between the blocks of an uneven form */
     const struct dt_uneven blocks = {call->comm->size, elem, shape->sendcounts,
                                      shape->recvdispls};
     if (call->kind == DT_CALL_ALLGATHERV)
@@ -327,8 +328,8 @@ static bool uneven(enum dt_call_kind kind)
            kind == DT_CALL_ALLTOALLV;
 }
 
-/* An allreduce to which nothing can be said, as most are: the time of a short
- * one is that of its checks. False: look closer. */
+/* Is it an allreduce that is obviously valid, as most are? The checks below
+ * take as long as a short allreduce. */
 static bool is_plain(struct dt_call *call)
 {
     struct dt_shape *shape = &call->shape;
@@ -363,7 +364,7 @@ dt_result_t dt_call_check(struct dt_call *call, bool *empty,
         rc = measure_uneven(call, &extent, &total, err);
     else
         rc = measure_even(call, &extent, err);
-    /* others may have something for each other even where I have nothing */
+    /* other ranks may have elements for each other where this rank has none */
     *empty = total == 0 && call->kind != DT_CALL_ALLTOALLV;
     if (rc == DT_SUCCESS && !*empty)
         rc = check_buffers(call, &extent, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* check.h - DT_CHECK=1: before a collective begins, its ranks compare what
- * they call, so that a program whose ranks disagree is told who does. */
+ * they call, so that the error names the rank that differs. */
 #ifndef DT_COLL_API_CHECK_H
 #define DT_COLL_API_CHECK_H
 

@@ -6,7 +6,7 @@
 #include "coll/api/call.h"
 #include "coll/api/check.h"
 #include "coll/api/group.h"
-#include "coll/engine/device.h"
+#include "coll/engine/engine.h"
 
 /* What splitting and destroying have in common with collectives. */
 static dt_result_t check(enum dt_call_kind kind, dt_comm_t comm,

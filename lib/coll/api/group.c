@@ -6,7 +6,6 @@
 
 #include "base/api.h"
 #include "coll/engine/engine.h"
-#include "coll/engine/device.h"
 
 /* The calls between dt_group_start and dt_group_end carry no handle by which
  * the group could be found, so it belongs to the thread. */

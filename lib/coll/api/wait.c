@@ -3,7 +3,6 @@
 /* wait.c - dt_wait and dt_test: completing a request. */
 #include "base/api.h"
 #include "coll/engine/engine.h"
-#include "coll/engine/device.h"
 
 typedef dt_result_t complete_fn(struct dt_request *, struct dt_error *);
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* backoff.c - spin, yield, sleep.
  *
- *   rounds          does                       looks around
+ *   rounds          does                       true
  *   0 .. spins      pause                      no
  *   .. + YIELDS     sched_yield                no
  *   beyond          sleep until woken, at most
@@ -15,10 +15,10 @@
 
 #include "base/env.h"
 
-#define YIELDS 200
-#define LOOK   8
-#define NAP_US 20 /* at first, by the clock */
-#define OTHERS 64
+#define YIELDS   200
+#define LOOK     8
+#define SLEEP_US 20 /* the first sleep by the clock */
+#define OTHERS   64
 
 void dt_backoff_init(struct dt_backoff *backoff, unsigned spins,
                      struct dt_tl *sleeper)
@@ -38,7 +38,7 @@ static inline void pause_core(void)
 static void sleep_round(struct dt_tl *sleeper, unsigned round)
 {
     unsigned doublings = round / 16 < 6 ? round / 16 : 6;
-    unsigned us = NAP_US << doublings;
+    unsigned us = SLEEP_US << doublings;
     if (us > 1000)
         us = 1000;
     if (sleeper)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* backoff.h - what to do while nothing moves: spin, then yield the core, then
- * sleep, ever longer. */
+/* backoff.h - waiting while nothing moves: spin, then yield the core, then
+ * sleep for longer and longer times. */
 #ifndef DT_COLL_ENGINE_BACKOFF_H
 #define DT_COLL_ENGINE_BACKOFF_H
 
@@ -15,30 +15,30 @@ struct dt_backoff {
     unsigned round, spins, others;
     struct dt_tl *sleeper;
     bool timed;            /* since is set */
-    struct timespec since; /* start of this standstill, once it is long */
+    struct timespec since; /* since when nothing has moved, roughly */
 };
 
-/* spins: before the core is yielded. sleeper: the transport that is told of
- * all that may come, and wakes us; NULL: sleep by the clock. */
+/* spins: how often to spin before the core is yielded. sleeper: a transport
+ * that wakes this rank whenever something arrives; NULL: sleep by the clock. */
 void dt_backoff_init(struct dt_backoff *backoff, unsigned spins,
                      struct dt_tl *sleeper);
 
-/* We are nearer to the end: the standstill is over, be quick again. */
+/* Something moved: begin with spinning again. */
 static inline void dt_backoff_restart(struct dt_backoff *backoff)
 {
     backoff->round = 0;
     backoff->timed = false;
 }
 
-/* Wait a little. True if so much time has passed that looking around, at the
- * cost of a few system calls, is worth it. */
+/* Wait a little. True now and then, when the caller should spend a few system
+ * calls on checking the peers. */
 bool dt_backoff_wait(struct dt_backoff *backoff);
 
-/* Things move, but none that we wait for: do not wait, but be quick when they
- * stop. True once in a while, as from dt_backoff_wait. */
+/* Something moved, but nothing that the caller waits for: do not wait, and
+ * begin with spinning when it stops. True now and then, as dt_backoff_wait. */
 bool dt_backoff_others(struct dt_backoff *backoff);
 
-/* How long nothing has moved; exact only after one of them was true. */
+/* How long nothing has moved; valid after one of the two was true. */
 long dt_backoff_seconds(const struct dt_backoff *backoff);
 
 /* One round of waiting with the lock of the world held, which is released

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ranks of this communicator on my node, as ranks of the world. */
+/* The board is of the ranks of this communicator on this node. */
 static dt_result_t open_board(struct dt_comm *comm, uint64_t serial,
                               struct dt_error *err)
 {
@@ -30,7 +30,7 @@ static dt_result_t open_board(struct dt_comm *comm, uint64_t serial,
     return rc;
 }
 
-/* What fits on the board of every node. */
+/* The longest piece that the boards of all nodes take. */
 static size_t piece_max(const struct dt_comm *comm)
 {
     size_t most = 0;
@@ -110,21 +110,21 @@ dt_result_t dt_comm_failure(const struct dt_comm *comm, struct dt_error *err)
     return failure;
 }
 
-/* Tell the board which rounds this rank is through with: those of all
- * operations up to the first one that has some left. True: there were more. */
+/* The rounds of all requests are finished up to the first request that has some
+ * left. */
 bool dt_comm_release(struct dt_comm *comm)
 {
-    uint64_t through = comm->active ? comm->active->round : comm->round;
+    uint64_t released = comm->active ? comm->active->round : comm->round;
     for (const struct dt_request *r = comm->active; r; r = r->next) {
-        through = r->round + r->passed;
-        if (r->passed < r->rounds)
+        released = r->round + r->released;
+        if (r->released < r->rounds)
             break;
-        through = r->next ? r->next->round : comm->round;
+        released = r->next ? r->next->round : comm->round;
     }
-    if (through == comm->through)
+    if (released == comm->released)
         return false;
-    comm->through = through;
-    comm->board->ops->release(comm->board, through);
+    comm->released = released;
+    comm->board->ops->release(comm->board, released);
     return true;
 }
 
@@ -142,9 +142,9 @@ static bool progress_all(struct dt_comm *comm)
 bool dt_comm_progress(struct dt_comm *comm)
 {
     if (!comm->active)
-        return false; /* it may be on its shortest way, in another thread */
+        return false; /* another thread may run an allreduce without the lock */
     bool moved = progress_all(comm);
-    /* passing may have been all that an operation still had to do */
+    /* a request may have waited for nothing but the release */
     while (comm->board && dt_comm_release(comm))
         moved |= progress_all(comm);
     return moved;

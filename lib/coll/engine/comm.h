@@ -12,19 +12,21 @@ struct dt_comm {
     size_t rank, size;
     size_t *members;         /* ranks in the world */
     struct dt_layout layout; /* in ranks of this communicator */
-    struct dt_board *board;  /* of its ranks on this node; NULL: I am alone */
+    struct dt_board
+        *board; /* of its ranks on this node; NULL: there is no other */
     uint32_t id, sequence;
-    uint64_t round;   /* the next one to be given out */
-    uint64_t through; /* the board knows that I am through with those below */
-    /* in the order of their start, so of their rounds */
+    uint64_t round;    /* the next free one */
+    uint64_t released; /* this rank has released the rounds below it */
+    /* in the order in which they were started, which is that of their rounds */
     struct dt_request *active, **last;
-    struct dt_request *idle; /* finished, kept to be run again */
+    struct dt_request
+        *idle; /* complete, kept for the next collective of the same shape */
     size_t nidle;
     unsigned polls;   /* tests so far */
-    uint64_t steps;   /* tasks done so far */
-    int32_t token[2]; /* what a barrier adds up */
+    uint64_t steps;   /* operations done so far */
+    int32_t token[2]; /* a barrier sums the first into the second */
     void *device;     /* the part of device.h; NULL: no such call so far */
-    /* the notice, as agreed in the last allreduce; any thread may ask */
+    /* the notice bit of the last allreduce; any thread may read it */
     _Atomic bool leave;
 };
 
@@ -44,24 +46,26 @@ void dt_comm_close(struct dt_comm *comm);
 /* SUCCESS, or why nothing works on it any more. */
 dt_result_t dt_comm_failure(const struct dt_comm *comm, struct dt_error *err);
 
-/* Start a collective of a valid shape with count > 0 somewhere: a kept request
- * of that shape, or a new one. Blocks only where one is outstanding from 4096
- * operations ago, until that is over. This, wait and test take the lock for as
- * long as they move something. */
+/* Start a collective of a valid shape, in which some rank has elements, with an
+ * idle request of that shape or a new one. Blocks only while the collective
+ * that was started 4096 ones before is still in progress, as it has the same
+ * tag. Start, wait and test take the lock. Errors: NO_MEMORY, and those of
+ * dt_comm_failure. */
 dt_result_t dt_comm_start(struct dt_comm *comm, const struct dt_shape *shape,
                           const void *sendbuf, void *recvbuf,
                           struct dt_request **request, struct dt_error *err);
 
-/* Progress until request is complete, a peer fails or the time is over.
- * Returns its status, and gives it back to comm. */
+/* Make progress until the request is complete, a rank has failed, or nothing
+ * has arrived for world->timeout seconds. Returns its status, and makes it
+ * idle. */
 dt_result_t dt_comm_wait(struct dt_comm *comm, struct dt_request *request,
                          struct dt_error *err);
 
-/* The same, if it is complete already; else DT_IN_PROGRESS. */
+/* The same if it is complete; else DT_IN_PROGRESS. Never blocks. */
 dt_result_t dt_comm_test(struct dt_comm *comm, struct dt_request *request,
                          struct dt_error *err);
 
-/* start and wait in one, and the shortest way for short ones. */
+/* Start and wait. An allreduce inside the node takes its shortest way. */
 dt_result_t dt_comm_run(struct dt_comm *comm, const struct dt_shape *shape,
                         const void *sendbuf, void *recvbuf,
                         struct dt_error *err);

@@ -62,10 +62,10 @@ struct dt_device_ops {
     /* ---- progress; called with the lock of the world held ---- */
 
     /* While messages in memory of the device are under way, its context has to
-     * be the thread's current one when the transports move. True: exit undoes
-     * it, and takes *scope. */
+     * be the thread's current one when the transports move. True: exit_context
+     * undoes it, and takes *scope. */
     bool (*enter)(struct dt_world *world, int *scope);
-    void (*exit)(struct dt_world *world, int scope);
+    void (*exit_context)(struct dt_world *world, int scope);
 
     /* Is anything under way that needs the host? */
     bool (*busy)(const struct dt_world *world);

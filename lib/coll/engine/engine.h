@@ -11,8 +11,11 @@
 
 #include "coll/engine/backoff.h"
 #include "coll/engine/comm.h"
+#include "coll/engine/device.h"
+#include "coll/engine/mem.h"
 #include "coll/engine/progress.h"
 #include "coll/engine/split.h"
 #include "coll/engine/tag.h"
+#include "coll/engine/world.h"
 
 #endif

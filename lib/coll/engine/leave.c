@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* leave.c - the end of a communicator: a barrier, and then until the others
- * of the node have seen that this rank came to it. A rank that has left a
- * barrier may close the board, which those who are still in it read. */
+/* leave.c - barriers of libdt's own, and the last one of a communicator. A rank
+ * that has completed a barrier may close its board, which ranks that are still
+ * in the barrier read. So the last barrier also waits until the other ranks of
+ * the node have released all rounds. */
 #include "base/env.h"
 #include "coll/engine/backoff.h"
 #include "coll/engine/comm.h"
@@ -17,15 +18,15 @@ static void give_up(struct dt_world *world)
     dt_world_fail(world, DT_ERR_TIMED_OUT, &late);
 }
 
-/* All are through with what I have shown. */
+/* Have all ranks of the node released all rounds? */
 static bool settled(const struct dt_comm *comm)
 {
     struct dt_board *board = comm->board;
     return !board || board->ops->released(board, comm->round);
 }
 
-/* A look at the peers comes before the last look at the board: who has left
- * the job by now was through. The lock is held. */
+/* The peers are checked before the board is read for the last time: a rank that
+ * has ended by then had released its rounds. The lock is held. */
 static dt_result_t settle(struct dt_comm *comm, struct dt_error *err)
 {
     struct dt_world *world = comm->world;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* progress.c - the thread of libdt's own.
+/* progress.c - the progress thread.
  *
- *   asleep --wake--> moving --nothing moved--> napping, ever longer
- *          <--nothing outstanding--  <--the nap is over--
+ *   asleep --wake--> moving --nothing moved--> waiting, longer each time
+ *          <--nothing in progress--  <--the time is over--
  */
 #include "coll/engine/progress.h"
 
@@ -16,11 +16,11 @@
 #include "coll/engine/backoff.h"
 #include "coll/engine/device.h"
 
-/* Long enough to leave the core to the program, short against a collective
- * that is worth overlapping. */
-#define NAP_FIRST 20000 /* ns */
-#define NAP_LAST  500000
-#define LOOK      50000000
+/* Nanoseconds: long enough to leave the core to the program, short compared
+ * with a collective that is worth overlapping. */
+#define WAIT_FIRST 20000
+#define WAIT_LAST  500000
+#define CHECK      50000000 /* between two checks of the peers */
 
 /* Is any request in progress? One that is complete waits for its owner only. */
 static bool outstanding(const struct dt_world *world)
@@ -44,7 +44,7 @@ static void sleep_on(struct dt_progress *progress)
         return;
     }
     clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_nsec += LOOK;
+    end.tv_nsec += CHECK;
     end.tv_sec += end.tv_nsec / 1000000000;
     end.tv_nsec %= 1000000000;
     pthread_cond_timedwait(&progress->wake, &world->lock, &end);
@@ -70,7 +70,7 @@ static void *run(void *arg)
 {
     struct dt_progress *progress = arg;
     struct dt_world *world = progress->world;
-    struct timespec nap = {.tv_nsec = NAP_FIRST};
+    struct timespec pause = {.tv_nsec = WAIT_FIRST};
     struct dt_backoff backoff; /* while the device has work */
     dt_backoff_init(&backoff, 0, NULL);
     dt_world_lock(world);
@@ -84,22 +84,22 @@ static void *run(void *arg)
                 continue;
             }
             dt_world_unlock(world);
-            nanosleep(&nap, NULL);
-            if (nap.tv_nsec < NAP_LAST)
-                nap.tv_nsec *= 2;
+            nanosleep(&pause, NULL);
+            if (pause.tv_nsec < WAIT_LAST)
+                pause.tv_nsec *= 2;
             dt_world_lock(world);
             continue;
         } else {
             dt_world_let_in(world);
         }
-        nap.tv_nsec = NAP_FIRST;
+        pause.tv_nsec = WAIT_FIRST;
         dt_backoff_restart(&backoff);
     }
     dt_world_unlock(world);
     return NULL;
 }
 
-/* Signals are for the program's threads. */
+/* The thread takes no signals: they are for the threads of the program. */
 static int create(struct dt_progress *progress)
 {
     sigset_t all, before;

@@ -6,8 +6,9 @@
  *                                  ready --> in flight --> done, a message
  *                                  ready --> watched --> done, on the board
  *
- * Tasks become ready in the order in which their dependencies end, and start
- * in that order, so early chunks are on their way before late ones begin. */
+ * Operations become ready in the order in which their dependencies end, and
+ * start in that order, so early chunks are on their way before late ones begin.
+ */
 #include "coll/engine/request.h"
 
 #include <stdlib.h>
@@ -25,17 +26,18 @@ static void build_message(struct dt_request *request)
     const struct dt_shape *shape = &request->shape;
     struct dt_sched *sched = &request->plans[0];
     size_t len = shape->count * dt_dtype_size(shape->dtype);
-    size_t task =
+    size_t operation =
         shape->coll == DT_COLL_SEND
             ? dt_sched_send(sched, shape->root, dt_ref(DT_SPACE_SEND, 0), len)
             : dt_sched_recv(sched, shape->root, dt_ref(DT_SPACE_RECV, 0), len);
-    if (task != DT_TASK_NONE)
-        sched->tasks[task].slot = DT_TAG_P2P;
+    if (operation != DT_OPERATION_NONE)
+        sched->operations[operation].slot = DT_TAG_P2P;
 }
 
-/* The shape of a slice: blocks are as far from each other as in the whole. */
-static struct dt_shape slice_of(const struct dt_shape *whole, size_t count,
-                                const size_t *displs)
+/* The shape of a segment. Its blocks are as far from each other as those of the
+ * whole, so it has displacements. */
+static struct dt_shape segment_shape(const struct dt_shape *whole, size_t count,
+                                     const size_t *displs)
 {
     struct dt_shape shape = *whole;
     shape.count = count;
@@ -48,7 +50,7 @@ static struct dt_shape slice_of(const struct dt_shape *whole, size_t count,
     return shape;
 }
 
-static void build_slices(struct dt_request *request, size_t slice)
+static void build_segments(struct dt_request *request, size_t segment)
 {
     const struct dt_comm *comm = request->comm;
     const size_t count = request->shape.count;
@@ -59,10 +61,11 @@ static void build_slices(struct dt_request *request, size_t slice)
     }
     for (size_t i = 0; i < comm->size; i++)
         displs[i] = i * count;
-    size_t counts[] = {slice, (count - 1) % slice + 1};
-    request->slice = slice;
+    size_t counts[] = {segment, (count - 1) % segment + 1};
+    request->segment = segment;
     for (size_t i = 0; i < 2; i++) {
-        struct dt_shape shape = slice_of(&request->shape, counts[i], displs);
+        struct dt_shape shape =
+            segment_shape(&request->shape, counts[i], displs);
         dt_algorithm_build(&(struct dt_plan){.sched = &request->plans[i],
                                              .layout = &comm->layout,
                                              .shape = &shape,
@@ -80,12 +83,12 @@ static dt_result_t build(struct dt_request *request, struct dt_error *err)
                                  .tune = &comm->world->tune};
     dt_sched_init(&request->plans[0], comm->size);
     dt_sched_init(&request->plans[1], comm->size);
-    request->slice = dt_at_least(request->shape.count, 1);
+    request->segment = dt_at_least(request->shape.count, 1);
     if (dt_shape_is_message(&request->shape)) {
         build_message(request);
     } else {
-        if (dt_algorithm_slice(&plan) < request->shape.count)
-            build_slices(request, dt_algorithm_slice(&plan));
+        if (dt_algorithm_segment(&plan) < request->shape.count)
+            build_segments(request, dt_algorithm_segment(&plan));
         else
             dt_algorithm_build(&plan);
     }
@@ -96,7 +99,8 @@ static dt_result_t build(struct dt_request *request, struct dt_error *err)
 static bool alloc(struct dt_request *request)
 {
     const struct dt_sched *one = &request->plans[0], *two = &request->plans[1];
-    size_t n = dt_at_least(one->ntasks, two->ntasks) + 1; /* never zero bytes */
+    size_t n = dt_at_least(one->noperations, two->noperations) +
+               1; /* never zero bytes */
     size_t messages = dt_at_least(one->nmessages, two->nmessages) + 1;
     request->pending = calloc(n, sizeof(*request->pending));
     request->ready = calloc(n, sizeof(*request->ready));
@@ -117,10 +121,10 @@ static bool alloc(struct dt_request *request)
 }
 
 /* Before the last one. */
-static size_t full_slices(const struct dt_request *request)
+static size_t full_segments(const struct dt_request *request)
 {
     size_t count = request->shape.count;
-    return count ? (count - 1) / request->slice : 0;
+    return count ? (count - 1) / request->segment : 0;
 }
 
 dt_result_t dt_request_create(struct dt_comm *comm,
@@ -142,7 +146,7 @@ dt_result_t dt_request_create(struct dt_comm *comm,
     if (build(request, err) != DT_SUCCESS || !alloc(request))
         goto destroy;
     request->rounds =
-        dt_at_least(full_slices(request), 1) * request->plans[0].rounds +
+        dt_at_least(full_segments(request), 1) * request->plans[0].rounds +
         request->plans[1].rounds;
     *out = request;
     return DT_SUCCESS;
@@ -172,96 +176,97 @@ void dt_request_destroy(struct dt_request *request)
     free(request);
 }
 
-/* ---- slices ---- */
+/* ---- segments ---- */
 
-static bool is_on_board(const struct dt_task *task)
+static bool is_on_board(const struct dt_operation *operation)
 {
-    return task->kind == DT_TASK_POST || task->kind == DT_TASK_FOLD ||
-           task->kind == DT_TASK_FETCH;
+    return operation->kind == DT_OPERATION_POST ||
+           operation->kind == DT_OPERATION_REDUCE_ROUND ||
+           operation->kind == DT_OPERATION_FETCH;
 }
 
-/* What this rank does in each round. Its own post counts, lest the place that
- * it takes be given to a later round before. */
+/* Count this rank's operations in each round. Its own post counts, too: before
+ * it, the place of that piece must not be used by a later round. */
 static void count_uses(struct dt_request *request)
 {
     const struct dt_sched *sched = request->sched;
     memset(request->uses, 0, sched->rounds * sizeof(*request->uses));
-    for (size_t i = 0; sched->rounds && i < sched->ntasks; i++)
-        if (is_on_board(&sched->tasks[i]))
-            request->uses[sched->tasks[i].round]++;
+    for (size_t i = 0; sched->rounds && i < sched->noperations; i++)
+        if (is_on_board(&sched->operations[i]))
+            request->uses[sched->operations[i].round]++;
 }
 
-/* Is this rank through with more rounds? */
-static void pass(struct dt_request *request)
+/* Count the rounds from the first on in which no operation is left. */
+static void count_released(struct dt_request *request)
 {
-    while (request->passed < request->base + request->sched->rounds &&
-           !request->uses[request->passed - request->base])
-        request->passed++;
+    while (request->released < request->base + request->sched->rounds &&
+           !request->uses[request->released - request->base])
+        request->released++;
 }
 
-/* The slice from request->first on. */
-static void begin_slice(struct dt_request *request)
+/* Begin the segment at request->first. */
+static void begin_segment(struct dt_request *request)
 {
-    bool last = request->shape.count - request->first <= request->slice;
+    bool last = request->shape.count - request->first <= request->segment;
     const struct dt_sched *sched = &request->plans[last && request->first > 0];
     request->sched = sched;
-    request->left = sched->ntasks;
+    request->left = sched->noperations;
     request->ready_head = request->ready_tail = 0;
     request->nflight = request->nwatch = 0;
     count_uses(request);
-    pass(request);
-    for (size_t i = 0; i < sched->ntasks; i++) {
-        request->pending[i] = sched->tasks[i].ndeps;
+    count_released(request);
+    for (size_t i = 0; i < sched->noperations; i++) {
+        request->pending[i] = sched->operations[i].ndeps;
         if (!request->pending[i])
             request->ready[request->ready_tail++] = i;
     }
 }
 
-/* This slice is done; false: it was the last. The next one may use the tags
- * again, as messages of one peer and tag keep their order. */
-static bool next_slice(struct dt_request *request)
+/* Begin the next segment; false: this was the last. It uses the same tags,
+ * which is safe as messages of one peer and tag keep their order. */
+static bool next_segment(struct dt_request *request)
 {
-    size_t bytes = request->slice * dt_dtype_size(request->shape.dtype);
-    if (request->shape.count - request->first <= request->slice)
+    size_t bytes = request->segment * dt_dtype_size(request->shape.dtype);
+    if (request->shape.count - request->first <= request->segment)
         return false;
-    request->first += request->slice;
+    request->first += request->segment;
     request->base += request->sched->rounds;
     for (int i = DT_SPACE_SEND; i <= DT_SPACE_RECV; i++)
         if (request->space[i]) /* else this rank needs none */
             request->space[i] += bytes;
-    begin_slice(request);
+    begin_segment(request);
     return true;
 }
 
 void dt_request_begin(struct dt_request *request, const void *sendbuf,
                       void *recvbuf)
 {
-    request->note = dt_notice_seen();
-    request->passed = 0;
+    request->notice = dt_notice_seen();
+    request->released = 0;
     if (request->is_local) {
         request->status = DT_IN_PROGRESS;
         dt_local_begin(&request->local, request->comm->board, &request->shape,
-                       sendbuf, recvbuf, request->round, request->note);
+                       sendbuf, recvbuf, request->round, request->notice);
         return;
     }
     request->space[DT_SPACE_SEND] = (char *)sendbuf; /* only read from */
     request->space[DT_SPACE_RECV] = recvbuf;
     request->in_place = false;
     request->first = request->base = 0;
-    begin_slice(request);
-    request->status = request->left || request->slice < request->shape.count
+    begin_segment(request);
+    request->status = request->left || request->segment < request->shape.count
                           ? DT_IN_PROGRESS
                           : DT_SUCCESS;
 }
 
-static void done(struct dt_request *request, size_t task)
+static void done(struct dt_request *request, size_t operation)
 {
     const struct dt_sched *sched = request->sched;
     request->comm->steps++;
     request->left--;
-    size_t edge = sched->tasks[task].edges;
-    for (; edge != DT_TASK_NONE; edge = sched->edges[edge].next) {
-        size_t next = sched->edges[edge].task;
+    size_t edge = sched->operations[operation].edges;
+    for (; edge != DT_OPERATION_NONE; edge = sched->edges[edge].next) {
+        size_t next = sched->edges[edge].operation;
         if (--request->pending[next] == 0)
             request->ready[request->ready_tail++] = next;
     }
@@ -274,101 +279,110 @@ static void *at(const struct dt_request *request, struct dt_ref ref)
 
 static void send_or_receive(struct dt_request *request, size_t number)
 {
-    const struct dt_task *task = &request->sched->tasks[number];
+    const struct dt_operation *operation = &request->sched->operations[number];
     const struct dt_comm *comm = request->comm;
-    size_t peer = comm->members[task->peer];
+    size_t peer = comm->members[operation->peer];
     struct dt_tl *tl = dt_world_route(comm->world, peer);
-    struct dt_tl_req *message = &request->message[task->message];
-    uint64_t tag = request->tag | task->slot;
+    struct dt_tl_req *message = &request->message[operation->message];
+    uint64_t tag = request->tag | operation->slot;
     memset(message, 0, sizeof(*message));
-    if (task->kind == DT_TASK_SEND)
-        tl->ops->isend(tl, peer, request->note ? tag | DT_TAG_NOTICE : tag,
-                       at(request, task->a), task->len, message);
+    if (operation->kind == DT_OPERATION_SEND)
+        tl->ops->isend(tl, peer, request->notice ? tag | DT_TAG_NOTICE : tag,
+                       at(request, operation->a), operation->len, message);
     else
-        tl->ops->irecv(tl, peer, tag, at(request, task->dst), task->len,
-                       message);
+        tl->ops->irecv(tl, peer, tag, at(request, operation->dst),
+                       operation->len, message);
     request->flight[request->nflight++] = number;
 }
 
 /* ---- on the board; each is false while it has to wait ---- */
 
-static bool post(struct dt_request *request, const struct dt_task *task)
+static bool post(struct dt_request *request,
+                 const struct dt_operation *operation)
 {
     struct dt_board *board = request->comm->board;
     bool in_place = false;
-    const struct dt_board_piece piece = {.data = at(request, task->a),
-                                         .len = task->len,
-                                         .hole = task->offset,
-                                         .hole_len = task->hole,
-                                         .notice = request->note};
-    if (!board->ops->post(board, request->round + request->base + task->round,
+    const struct dt_board_piece piece = {.data = at(request, operation->a),
+                                         .len = operation->len,
+                                         .hole = operation->offset,
+                                         .hole_len = operation->hole,
+                                         .notice = request->notice};
+    if (!board->ops->post(board,
+                          request->round + request->base + operation->round,
                           &piece, &in_place))
         return false;
     request->in_place |= in_place;
     return true;
 }
 
-/* len bytes at offset of what a rank shows; NULL: not there yet. */
-static const char *see(struct dt_request *request, const struct dt_task *task,
-                       size_t index)
+/* len bytes at offset of the piece that a rank posted; NULL: not posted yet. */
+static const char *read_piece(struct dt_request *request,
+                              const struct dt_operation *operation,
+                              size_t index)
 {
     struct dt_board *board = request->comm->board;
     struct dt_board_view view;
     if (!board->ops->read(board, index,
-                          request->round + request->base + task->round, &view))
+                          request->round + request->base + operation->round,
+                          &view))
         return NULL;
-    if (view.len < task->offset || view.len - task->offset < task->len) {
+    if (view.len < operation->offset ||
+        view.len - operation->offset < operation->len) {
         struct dt_error err;
         dt_error_set(&err, DT_ERR_PROC_FAILED,
-                     "local rank %zu showed %zu bytes where %zu were expected: "
-                     "the ranks disagree about the operation",
-                     index, view.len, task->offset + task->len);
+                     "local rank %zu posted %zu bytes where %zu were expected: "
+                     "the ranks disagree about the collective",
+                     index, view.len, operation->offset + operation->len);
         dt_world_fail(request->comm->world, DT_ERR_PROC_FAILED, &err);
         return NULL;
     }
-    request->note |= view.notice;
-    return (const char *)view.data + task->offset;
+    request->notice |= view.notice;
+    return (const char *)view.data + operation->offset;
 }
 
-static bool fold(struct dt_request *request, const struct dt_task *task)
+static bool reduce_round(struct dt_request *request,
+                         const struct dt_operation *operation)
 {
     const struct dt_group *node = dt_layout_node(&request->comm->layout);
     const struct dt_shape *shape = &request->shape;
     for (size_t i = 0; i < node->size; i++) {
-        request->inputs[i] =
-            i == node->index ? at(request, task->a) : see(request, task, i);
+        request->inputs[i] = i == node->index
+                                 ? at(request, operation->a)
+                                 : read_piece(request, operation, i);
         if (!request->inputs[i])
             return false;
     }
-    dt_exec_reduce_n(at(request, task->dst), request->inputs, node->size,
-                     task->len / dt_dtype_size(shape->dtype), shape->dtype,
-                     shape->op, task->factor);
+    dt_exec_reduce_n(at(request, operation->dst), request->inputs, node->size,
+                     operation->len / dt_dtype_size(shape->dtype), shape->dtype,
+                     shape->op, operation->factor);
     return true;
 }
 
-static bool fetch(struct dt_request *request, const struct dt_task *task)
+static bool fetch(struct dt_request *request,
+                  const struct dt_operation *operation)
 {
-    const char *data = see(request, task, task->peer);
+    const char *data = read_piece(request, operation, operation->peer);
     if (!data)
         return false;
-    if (task->len)
-        memcpy(at(request, task->dst), data, task->len);
+    if (operation->len)
+        memcpy(at(request, operation->dst), data, operation->len);
     return true;
 }
 
-/* What a task has read, or is about to pass on, counts only if nobody who
+/* What an operation has read, or is about to pass on, counts only if nobody who
  * showed it had given up by then. */
 static bool on_board(struct dt_request *request, size_t number)
 {
-    const struct dt_task *task = &request->sched->tasks[number];
+    const struct dt_operation *operation = &request->sched->operations[number];
     struct dt_tl *tl = request->comm->board->tl;
-    bool could = task->kind == DT_TASK_POST   ? post(request, task)
-                 : task->kind == DT_TASK_FOLD ? fold(request, task)
-                                              : fetch(request, task);
+    bool could = operation->kind == DT_OPERATION_POST ? post(request, operation)
+                 : operation->kind == DT_OPERATION_REDUCE_ROUND
+                     ? reduce_round(request, operation)
+                     : fetch(request, operation);
     if (!could || tl->ops->revoked(tl))
         return false;
-    request->uses[task->round]--;
-    pass(request);
+    request->uses[operation->round]--;
+    count_released(request);
     done(request, number);
     return true;
 }
@@ -377,49 +391,52 @@ static bool on_board(struct dt_request *request, size_t number)
 
 static void start(struct dt_request *request, size_t number)
 {
-    const struct dt_task *task = &request->sched->tasks[number];
+    const struct dt_operation *operation = &request->sched->operations[number];
     const struct dt_shape *shape = &request->shape;
-    size_t elements = task->len / dt_dtype_size(shape->dtype);
-    switch (task->kind) {
-    case DT_TASK_SEND:
-    case DT_TASK_RECV:
+    size_t elements = operation->len / dt_dtype_size(shape->dtype);
+    switch (operation->kind) {
+    case DT_OPERATION_SEND:
+    case DT_OPERATION_RECV:
         send_or_receive(request, number);
         return;
-    case DT_TASK_POST:
-    case DT_TASK_FOLD:
-    case DT_TASK_FETCH:
+    case DT_OPERATION_POST:
+    case DT_OPERATION_REDUCE_ROUND:
+    case DT_OPERATION_FETCH:
         if (!on_board(request, number))
             request->watch[request->nwatch++] = number;
         return;
-    case DT_TASK_REDUCE:
-        dt_exec_reduce(at(request, task->dst), at(request, task->a),
-                       at(request, task->b), elements, shape->dtype, shape->op);
+    case DT_OPERATION_REDUCE:
+        dt_exec_reduce(at(request, operation->dst), at(request, operation->a),
+                       at(request, operation->b), elements, shape->dtype,
+                       shape->op);
         break;
-    case DT_TASK_COPY:
-        memcpy(at(request, task->dst), at(request, task->a), task->len);
+    case DT_OPERATION_COPY:
+        memcpy(at(request, operation->dst), at(request, operation->a),
+               operation->len);
         break;
-    case DT_TASK_SCALE:
-        dt_exec_scale(at(request, task->dst), at(request, task->a), elements,
-                      shape->dtype, task->factor);
+    case DT_OPERATION_SCALE:
+        dt_exec_scale(at(request, operation->dst), at(request, operation->a),
+                      elements, shape->dtype, operation->factor);
         break;
-    case DT_TASK_DIVIDE:
-        dt_exec_divide(at(request, task->dst), elements, shape->dtype,
+    case DT_OPERATION_DIVIDE:
+        dt_exec_divide(at(request, operation->dst), elements, shape->dtype,
                        request->comm->size);
         break;
-    case DT_TASK_JOIN:
+    case DT_OPERATION_JOIN:
         break;
     }
     done(request, number);
 }
 
-/* Take home the messages that have ended; true if any had. */
+/* Complete the operations of messages that have ended; true if there were
+ * any. */
 static bool collect(struct dt_request *request)
 {
     bool moved = false;
     for (size_t i = 0; i < request->nflight;) {
         size_t number = request->flight[i];
         const struct dt_tl_req *message =
-            &request->message[request->sched->tasks[number].message];
+            &request->message[request->sched->operations[number].message];
         if (message->status == DT_IN_PROGRESS) {
             i++;
             continue;
@@ -431,26 +448,27 @@ static bool collect(struct dt_request *request)
             return true;
         }
         if (!message->send && message->tag & DT_TAG_NOTICE)
-            request->note = true;
+            request->notice = true;
         done(request, number);
     }
     return moved;
 }
 
-/* Try again what waits for the board, in order; true if anything moved. Where
- * there is no room for a round, there is none for later ones, and nothing is
- * worth a look there yet. */
+/* Try the operations that wait for the board again, in order; true if anything
+ * moved. Where the board has no room for a round, it has none for later ones,
+ * and no rank has posted in them. */
 static bool retry(struct dt_request *request)
 {
     size_t left = 0;
     uint32_t full = UINT32_MAX;
     for (size_t i = 0; i < request->nwatch; i++) {
         size_t number = request->watch[i];
-        const struct dt_task *task = &request->sched->tasks[number];
-        if (task->round < full && on_board(request, number))
+        const struct dt_operation *operation =
+            &request->sched->operations[number];
+        if (operation->round < full && on_board(request, number))
             continue;
-        if (task->kind == DT_TASK_POST && task->round < full)
-            full = task->round;
+        if (operation->kind == DT_OPERATION_POST && operation->round < full)
+            full = operation->round;
         request->watch[left++] = number;
     }
     bool moved = left < request->nwatch;
@@ -464,14 +482,14 @@ static bool progress_local(struct dt_request *request)
     struct dt_tl *tl = local->board->tl;
     bool moved = dt_local_progress(local);
     request->comm->steps += moved;
-    request->passed = local->released;
-    request->note |= local->notice;
+    request->released = local->released;
+    request->notice |= local->notice;
     if (local->done && !tl->ops->revoked(tl))
         request->status = DT_SUCCESS;
     return moved;
 }
 
-/* All tasks are done: may the buffers be changed again? */
+/* All operations are done: may the buffers be changed again? */
 static void end(struct dt_request *request)
 {
     struct dt_board *board = request->comm->board;
@@ -494,7 +512,7 @@ bool dt_request_progress(struct dt_request *request)
             again = true;
         }
         if (request->status == DT_IN_PROGRESS && !request->left) {
-            if (next_slice(request))
+            if (next_segment(request))
                 again = true;
             else
                 end(request);

@@ -10,40 +10,39 @@
 
 struct dt_comm;
 
-/* One collective: a schedule and how far it has come. */
+/* One collective. */
 struct dt_request {
     struct dt_comm *comm;
     struct dt_shape shape;
-    struct dt_request *next;    /* in the list of active, or of idle ones */
+    struct dt_request *next;    /* in the list of active or of idle requests */
     struct dt_request *grouped; /* the next of its group */
 
     dt_result_t status;
-    uint64_t tag;   /* of the operation: communicator and sequence */
-    bool note;      /* some rank that fed this operation has its notice */
-    uint64_t round; /* its first */
+    uint64_t tag;   /* communicator and sequence number */
+    bool notice;    /* a rank that contributed has its notice */
+    uint64_t round; /* the first of its rounds */
     uint64_t rounds;
-    uint64_t passed; /* of its rounds, from the first on, this rank is through
-                      * with */
-    bool in_place;   /* something was shown where it is */
-    bool on_device;  /* device.h: of all this, it has comm, shape and status */
+    uint64_t released; /* how many of its rounds this rank has finished with */
+    bool in_place;     /* a piece was posted in place */
+    bool on_device;    /* device.h: only comm, shape and status are used */
 
-    /* either this */
+    /* either an allreduce inside the node: */
     bool is_local;
     struct dt_local local;
-    /* or that */
-    struct dt_sched plans[2];     /* of all slices but the last; of the last */
-    size_t slice, first;          /* elements of a slice; before this one */
-    uint64_t base;                /* rounds before this one */
+    /* or a schedule: */
+    struct dt_sched plans[2]; /* of all segments but the last; of the last */
+    size_t segment, first;    /* elements of a segment; before this one */
+    uint64_t base;            /* rounds before this one */
     const struct dt_sched *sched; /* of this one */
     char *space[3];
-    size_t left;                           /* tasks not done */
-    uint32_t *pending;                     /* per task: dependencies not done */
-    struct dt_tl_req *message;             /* per task: sends and receives */
-    size_t *ready, ready_head, ready_tail; /* tasks to start, in order */
+    size_t left;               /* operations not done */
+    uint32_t *pending;         /* per operation: dependencies not done */
+    struct dt_tl_req *message; /* per operation: sends and receives */
+    size_t *ready, ready_head, ready_tail; /* operations to start, in order */
     size_t *flight, nflight;               /* messages under way */
-    size_t *watch, nwatch;                 /* tasks that wait for the board */
-    uint32_t *uses;                        /* per round: tasks not done */
-    const void **inputs;                   /* of a fold */
+    size_t *watch, nwatch; /* operations that wait for the board */
+    uint32_t *uses;        /* per round: operations not done */
+    const void **inputs;   /* of the reduction of a round */
 };
 
 /* A request of that shape, ready to be begun, with all the memory that it

@@ -33,13 +33,13 @@ static bool same_shape(const struct dt_shape *a, const struct dt_shape *b)
            a->postscale == b->postscale;
 }
 
-/* Are its counts its own? The plan is then of use only once. */
+/* Does it have a count per rank? Its schedule is then used only once. */
 static bool is_uneven(const struct dt_shape *shape)
 {
     return shape->sendcounts || shape->recvcounts;
 }
 
-/* Take a request of that shape off the idle list, or NULL. */
+/* Take a request of that shape off the idle list; NULL: there is none. */
 static struct dt_request *take_idle(struct dt_comm *comm,
                                     const struct dt_shape *shape)
 {
@@ -54,7 +54,7 @@ static struct dt_request *take_idle(struct dt_comm *comm,
     return request;
 }
 
-/* Newest first; the one that was not used for longest goes. */
+/* The list has the newest first. The one that was idle for longest is freed. */
 static void put_idle(struct dt_comm *comm, struct dt_request *request)
 {
     if (is_uneven(&request->shape)) {
@@ -75,7 +75,7 @@ static void put_idle(struct dt_comm *comm, struct dt_request *request)
 
 /* ---- start ---- */
 
-/* Progress until request is over; the lock is held. */
+/* Make progress until the request has ended; the lock is held. */
 static void await(struct dt_comm *comm, const struct dt_request *request)
 {
     struct dt_world *world = comm->world;
@@ -85,7 +85,7 @@ static void await(struct dt_comm *comm, const struct dt_request *request)
                     comm->layout.nnodes > 1 ? world->far_spins : world->spins,
                     dt_world_sleeper(world));
     while (request->status == DT_IN_PROGRESS) {
-        /* a transport's keepalive moves something, too, but not us */
+        /* a transport's keepalive moves something, too, but not this request */
         bool others = dt_world_progress(world);
         if (comm->steps != steps) {
             dt_backoff_restart(&backoff);
@@ -97,9 +97,9 @@ static void await(struct dt_comm *comm, const struct dt_request *request)
     }
 }
 
-/* A tag may be used again when the operation that had it is over here:
- * messages of one peer and tag keep their order. Those of dt_send and dt_recv
- * have a slot of their own. */
+/* A tag may be used again when the collective that had it has ended here, as
+ * messages of one peer and tag keep their order. dt_send and dt_recv have a
+ * slot of their own. */
 static void free_tag(struct dt_comm *comm, uint64_t tag)
 {
     struct dt_request *r = comm->active;
@@ -110,7 +110,7 @@ static void free_tag(struct dt_comm *comm, uint64_t tag)
         await(comm, r);
 }
 
-/* Give the operation its tag and its rounds. */
+/* Assign the request its tag and its rounds. */
 static void number(struct dt_comm *comm, struct dt_request *request)
 {
     request->tag = (uint64_t)comm->id << DT_TAG_COMM_SHIFT;
@@ -172,7 +172,7 @@ dt_result_t dt_comm_start(struct dt_comm *comm, const struct dt_shape *shape,
     return rc;
 }
 
-/* A request is over: out of the active list, and what its end means. */
+/* Take an ended request off the active list, and make it idle or fail. */
 dt_result_t dt_comm_retire(struct dt_comm *comm, struct dt_request *request,
                            struct dt_error *err)
 {
@@ -180,14 +180,14 @@ dt_result_t dt_comm_retire(struct dt_comm *comm, struct dt_request *request,
     if (request->status == DT_SUCCESS && comm->board)
         dt_comm_release(comm);
     if (request->status == DT_SUCCESS) {
-        if (request->shape.coll == DT_COLL_ALLREDUCE && request->note)
+        if (request->shape.coll == DT_COLL_ALLREDUCE && request->notice)
             comm->leave = true;
         put_idle(comm, request);
         return DT_SUCCESS;
     }
     if (request->is_local)
         dt_local_drop(&request->local);
-    dt_world_check(comm->world); /* the transport knows who it was */
+    dt_world_check(comm->world); /* names the rank that has ended */
     dt_world_fail(comm->world, request->status, NULL);
     dt_request_destroy(request);
     return dt_comm_failure(comm, err);
@@ -222,8 +222,8 @@ dt_result_t dt_comm_wait(struct dt_comm *comm, struct dt_request *request,
 
 /* ---- the blocking allreduce inside the node ---- */
 
-/* Where the cores have to be shared, so many looks at the board before all else
- * is looked at. */
+/* Where ranks share cores: how often to check the board before making progress
+ * of everything else. */
 #define YIELDS 100
 
 static bool is_short(const struct dt_comm *comm, const struct dt_shape *shape)
@@ -233,15 +233,15 @@ static bool is_short(const struct dt_comm *comm, const struct dt_shape *shape)
            dt_local_serves(comm->board, shape);
 }
 
-static void pass_local(struct dt_comm *comm, const struct dt_local *local)
+static void release_local(struct dt_comm *comm, const struct dt_local *local)
 {
-    if (local->round + local->released == comm->through)
+    if (local->round + local->released == comm->released)
         return;
-    comm->through = local->round + local->released;
-    comm->board->ops->release(comm->board, comm->through);
+    comm->released = local->round + local->released;
+    comm->board->ops->release(comm->board, comm->released);
 }
 
-/* The others are late: see to everything else meanwhile. */
+/* The other ranks are late: make progress of everything else meanwhile. */
 static dt_result_t await_local(struct dt_comm *comm, struct dt_local *local,
                                struct dt_error *err)
 {
@@ -253,14 +253,14 @@ static dt_result_t await_local(struct dt_comm *comm, struct dt_local *local,
     while (!local->done && world->failure == DT_SUCCESS) {
         bool others = dt_world_progress(world);
         bool moved = dt_local_progress(local);
-        pass_local(comm, local);
+        release_local(comm, local);
         if (moved)
             dt_backoff_restart(&backoff);
         else if (!local->done)
             dt_backoff_idle(&backoff, world, others);
         dt_world_let_in(world);
     }
-    /* what was read may have been given up meanwhile */
+    /* a rank that gave up may have overwritten what was read meanwhile */
     if (tl->ops->revoked(tl))
         dt_world_check(world);
     dt_result_t rc = dt_comm_failure(comm, err);
@@ -286,7 +286,7 @@ static dt_result_t run_local(struct dt_comm *comm, const struct dt_shape *shape,
             idle = 0;
         else if (!spins)
             sched_yield();
-        pass_local(comm, &local);
+        release_local(comm, &local);
     }
     struct dt_tl *tl = comm->board->tl;
     if (!local.done || tl->ops->revoked(tl))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* world.c - from nothing to connected ranks, with one allgather. */
+/* world.c - connecting the ranks with one allgather of their cards. */
 #include "coll/engine/world.h"
 
 #include <sched.h>
@@ -38,7 +38,7 @@ static dt_result_t open_transports(struct dt_world *world, struct dt_error *err)
     return rc;
 }
 
-/* Give my card, get everybody's. */
+/* An allgather of cards. */
 static dt_result_t exchange(struct dt_world *world, struct dt_card *cards,
                             struct dt_error *err)
 {
@@ -78,7 +78,7 @@ static dt_result_t exchange(struct dt_world *world, struct dt_card *cards,
     return rc;
 }
 
-/* Ranks whose cards name the same node are on it. */
+/* Ranks whose cards name the same node are on one node. */
 static dt_result_t find_nodes(struct dt_world *world,
                               const struct dt_card *cards, struct dt_error *err)
 {
@@ -105,8 +105,8 @@ static dt_result_t find_nodes(struct dt_world *world,
     return rc;
 }
 
-/* Each transport learns the ranks that it serves: shm those of my node, ucx
- * the others. One that serves nobody is closed again. */
+/* Each transport gets the addresses of the ranks that it serves: shm those of
+ * this node, ucx the others. One that serves no rank is closed again. */
 static dt_result_t connect_transports(struct dt_world *world,
                                       const struct dt_card *cards,
                                       struct dt_error *err)
@@ -128,7 +128,7 @@ static dt_result_t connect_transports(struct dt_world *world,
         }
         if (served && !world->tl[i]) {
             rc = dt_error_set(err, DT_ERR_BOOTSTRAP,
-                              "PMIx told of one node, but there are %zu",
+                              "PMIx reports one node, but the ranks are on %zu",
                               world->layout.nnodes);
         } else if (served) {
             rc = kinds[i]->connect(world->tl[i], peers, err);
@@ -141,7 +141,7 @@ static dt_result_t connect_transports(struct dt_world *world,
     return rc;
 }
 
-static dt_result_t meet(struct dt_world *world, struct dt_error *err)
+static dt_result_t connect_ranks(struct dt_world *world, struct dt_error *err)
 {
     struct dt_card *cards = calloc(world->size, sizeof(*cards));
     if (!cards)
@@ -191,7 +191,7 @@ dt_result_t dt_world_open(struct dt_world **out, struct dt_error *err)
         rc = open_transports(world, err);
     }
     if (rc == DT_SUCCESS)
-        rc = meet(world, err);
+        rc = connect_ranks(world, err);
     if (rc != DT_SUCCESS) {
         dt_world_close(world);
         return rc;
@@ -207,7 +207,7 @@ void dt_world_close(struct dt_world *world)
 {
     if (!world)
         return;
-    /* messages of what is still under way end with the transports */
+    /* messages of requests in progress end with the transports */
     for (size_t i = 0; i < DT_COMMS; i++)
         if (world->comms[i])
             world->comm_ops->detach(world->comms[i]);
@@ -278,7 +278,7 @@ bool dt_world_progress(struct dt_world *world)
         if (world->comms[i])
             moved |= world->comm_ops->progress(world->comms[i]);
     if (entered)
-        world->device->ops->exit(world, scope);
+        world->device->ops->exit_context(world, scope);
     return moved;
 }
 
@@ -296,7 +296,7 @@ dt_result_t dt_world_fail(struct dt_world *world, dt_result_t why,
         if (world->tl[i])
             world->tl[i]->ops->revoke(world->tl[i]);
     if (entered)
-        world->device->ops->exit(world, scope);
+        world->device->ops->exit_context(world, scope);
     return why;
 }
 
@@ -324,5 +324,5 @@ void dt_world_check(struct dt_world *world)
         dt_world_fail(world, rc, &err);
     }
     if (entered)
-        world->device->ops->exit(world, scope);
+        world->device->ops->exit_context(world, scope);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* world.h - this process as a rank of its job: who and where all ranks are,
- * the transports that reach them, and all that moves. */
+/* world.h - this process as a rank: where all ranks are, the transports that
+ * reach them, and the one lock and the one failure of all communicators. */
 #ifndef DT_COLL_ENGINE_WORLD_H
 #define DT_COLL_ENGINE_WORLD_H
 
@@ -9,7 +9,7 @@
 
 #include "boot/boot.h"
 #include "boot/card.h"
-#include "coll/algorithm/layout.h"
+#include "coll/algorithm/algorithm.h"
 #include "tune/tune.h"
 #include "tl/tl.h"
 
@@ -18,8 +18,8 @@ struct dt_device;
 struct dt_memory;
 struct dt_progress;
 
-/* Communicators a rank can be in at a time: what a tag can tell apart; and the
- * id of the one of all ranks. */
+/* Communicators that a rank can be in at a time, as a tag has eight bits for
+ * the id; and the id of the world's. */
 #define DT_COMMS      256
 #define DT_COMM_WORLD 0
 
@@ -39,52 +39,54 @@ struct dt_comm_ops {
 
 struct dt_world {
     size_t rank, size;
-    long timeout; /* seconds without progress */
+    long timeout; /* seconds in which nothing arrives */
     struct dt_boot *boot;
     struct dt_tl *tl[DT_CARD_TLS]; /* shm, ucx; NULL where not needed */
     struct dt_layout layout;       /* of all ranks */
     struct dt_tune tune;           /* rank 0's */
-    unsigned spins;                /* before a wait yields; 0: more ranks on
-                                    * this node than cores */
-    unsigned far_spins;            /* the same, for ranks of other nodes */
+    unsigned spins;                /* before a wait yields the core; 0 where
+                                    * this node has more ranks than cores */
+    unsigned far_spins;            /* the same for communicators of several
+                                    * nodes */
     struct dt_device *device;      /* device.h; NULL: none, because of: */
     struct dt_error no_device;     /* "no ... (why)" */
 
-    /* One thread at a time moves things: this lock covers all below, the
-     * transports, and what comm.h says. */
+    /* One thread at a time makes progress: this lock covers all below, the
+     * transports, and communicators as comm.h says. */
     pthread_mutex_t lock;
     _Atomic unsigned waiting;        /* threads that want the lock */
     struct dt_comm *comms[DT_COMMS]; /* by id */
     const struct dt_comm_ops *comm_ops;
-    size_t ncomms;                /* ids ever used are below it */
-    uint64_t serial;              /* the highest of any of mine so far */
-    struct dt_progress *progress; /* libdt's own thread, or NULL */
-    struct dt_memory *memory;     /* what dt_mem_* gave; NULL: nothing */
+    size_t ncomms;                /* all ids used so far are below it */
+    uint64_t serial;              /* the highest of this rank so far */
+    struct dt_progress *progress; /* the progress thread, or NULL */
+    struct dt_memory *memory;     /* of dt_mem_alloc and dt_mem_register */
 
     bool check; /* DT_CHECK: compare the arguments of all ranks */
-    bool over;  /* set when the last barrier is: all went well */
+    bool over;  /* the last barrier has succeeded */
 
     /* DT_SUCCESS, or why everything now fails: set once, with the lock held,
-     * and asked for without it; the text is there before. */
+     * after the text, and read without the lock. */
     _Atomic dt_result_t failure;
     struct dt_error failure_text;
 };
 
-/* Join the job: boot, exchange cards, connect. Collective. */
+/* Connect to all ranks: boot, exchange cards, open transports. Collective.
+ * Errors: those of dt_init. */
 dt_result_t dt_world_open(struct dt_world **world, struct dt_error *err);
 
-/* Leave it, and close its communicators. Collective when over is set, which
- * takes a barrier; immediate otherwise. NULL is fine. */
+/* Close the communicators and the transports. Collective if over is set, at
+ * once otherwise. NULL is fine. */
 void dt_world_close(struct dt_world *world);
 
 /* The transport that reaches another rank. */
 struct dt_tl *dt_world_route(const struct dt_world *world, size_t peer);
 
-/* The transport of this node; NULL: no other rank here. */
+/* The transport of this node; NULL: there is no other rank on it. */
 struct dt_tl *dt_world_node_tl(const struct dt_world *world);
 
-/* The transport to sleep on: it hears of everything that comes; NULL: there is
- * none, other transports have to be looked at. */
+/* The transport that wakes this rank whenever something arrives; NULL: there is
+ * none, as another transport has to be polled. */
 struct dt_tl *dt_world_sleeper(const struct dt_world *world);
 
 void dt_world_lock(struct dt_world *world);
@@ -92,14 +94,14 @@ void dt_world_unlock(struct dt_world *world);
 
 /* The following are called with the lock held. */
 
-/* Let another thread have the lock, if one wants it. */
+/* Release the lock for a moment if another thread waits for it. */
 void dt_world_let_in(struct dt_world *world);
 
-/* Move everything, of all communicators; true if anything moved. */
+/* Make progress of all transports and communicators; true if anything moved. */
 bool dt_world_progress(struct dt_world *world);
 
-/* Everything fails from now on; peers are told. Only the first call counts.
- * Returns why it failed. */
+/* Fail everything from now on, and revoke the transports, so that the peers
+ * fail, too. Only the first call counts. Returns why the world failed. */
 dt_result_t dt_world_fail(struct dt_world *world, dt_result_t why,
                           const struct dt_error *err);
 
@@ -107,8 +109,8 @@ dt_result_t dt_world_fail(struct dt_world *world, dt_result_t why,
  * news. */
 void dt_world_listen(struct dt_world *world, int patience);
 
-/* Look, at the cost of a few system calls, whether ranks that something waits
- * for are gone, and fail then. */
+/* Check, by a few system calls, whether ranks that a request waits for have
+ * ended, and fail the world then. */
 void dt_world_check(struct dt_world *world);
 
 #endif

@@ -9,8 +9,7 @@
 #define DT_GPU_COLL_COLL_H
 
 #include "coll/engine/engine.h"
-#include "coll/api/call.h"
-#include "coll/engine/device.h"
+#include "coll/api/api.h"
 
 /* call.c */
 dt_result_t dt_gpu_place(struct dt_call *call, struct dt_error *err);

@@ -313,4 +313,10 @@ void dt_gpu_skip(struct dt_gpu_work *work);
 bool dt_gpu_works_on(const struct dt_gpu_comm *gpu);
 void dt_gpu_let_go(struct dt_gpu_comm *gpu, dt_result_t why);
 
+/* ---- host.c ---- */
+
+/* Call libdt through this table from now on. It must stay valid. */
+struct dt_gpu_host;
+void dt_gpu_set_host(const struct dt_gpu_host *functions);
+
 #endif

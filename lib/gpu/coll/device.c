@@ -1,26 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* device.c - the entry of the module: a world gets its device, and libdt's
- * functions that the module calls.
- *
- * libdt does not export them. The module has functions of the same names, which
- * call them by the table that libdt passes: the linker's work, done by hand. */
+/* device.c - the entry of the module for collectives: a world gets its device.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu/coll/comm.h"
 #include "gpu/host.h"
-
-/* Of the libdt that loaded the module: the same from the first world on. */
-static const struct dt_gpu_host *host;
-
-#define FORWARD(type, name, params, args)                                      \
-    type dt_##name params                                                      \
-    {                                                                          \
-        return host->name args;                                                \
-    }
-DT_GPU_HOST(FORWARD)
-#undef FORWARD
 
 static void close_device(struct dt_device *device)
 {
@@ -43,7 +29,7 @@ static const struct dt_device_ops ops = {
     .close_comm = dt_gpu_close,
     .close = close_device,
     .enter = dt_gpu_enter,
-    .exit = dt_gpu_exit,
+    .exit_context = dt_gpu_exit,
     .busy = dt_gpu_busy,
     .hidden = dt_gpu_hidden,
     .idle = dt_gpu_idle,
@@ -62,7 +48,7 @@ dt_result_t dt_gpu_open_device(const struct dt_gpu_host *functions,
     struct dt_gpu_device *device = calloc(1, sizeof(*device));
     if (!device)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for a GPU");
-    host = functions;
+    dt_gpu_set_host(functions);
     device->base.ops = &ops;
     device->gpu = gpu;
     *out = &device->base;

@@ -57,8 +57,14 @@ static inline struct dt_cuda *dt_cuda_of(struct dt_gpu *gpu)
     return (struct dt_cuda *)gpu;
 }
 
+/* ---- context.c ---- */
+
 /* Start the driver if nobody has. */
 dt_result_t dt_cuda_start(struct dt_cuda *cuda, struct dt_error *err);
+
+/* The same; INVALID_ARG if this process does not see such a device. */
+dt_result_t dt_cuda_check_device(struct dt_cuda *cuda, int device,
+                                 struct dt_error *err);
 
 /* Make the device's primary context the thread's current one, and let nothing
  * that the thread does disturb a capture of another; leave undoes both, once
@@ -80,6 +86,8 @@ dt_result_t dt_cuda_keep(struct dt_cuda *cuda,
  * false: it is not known. */
 bool dt_cuda_drop(struct dt_cuda *cuda, enum dt_cuda_kind kind, void *at,
                   int *code);
+/* The same for everything that is left. */
+void dt_cuda_drop_all(struct dt_cuda *cuda);
 
 /* Free memory of share.c, on the device that is entered; the driver's
  * code. */

@@ -203,13 +203,14 @@ static void explain(const struct run *run)
         for (size_t i = 0; i < job->begun[r] && !job->dead[r]; i++) {
             const struct dt_request *q = job->ops[r][i].request;
             if (q)
-                diag("  rank %zu on node %zu: operation %zu (%d, %zu "
-                     "elements): %zu tasks left, %zu in flight, %zu on the "
-                     "board, %llu of %llu rounds passed",
-                     r, p->node_of[r], i, (int)q->shape.coll, q->shape.count,
-                     q->left, q->nflight, q->nwatch,
-                     (unsigned long long)q->passed,
-                     (unsigned long long)q->rounds);
+                diag(
+                    "  rank %zu on node %zu: operation %zu (%d, %zu "
+                    "elements): %zu operations left, %zu in flight, %zu on the "
+                    "board, %llu of %llu rounds released",
+                    r, p->node_of[r], i, (int)q->shape.coll, q->shape.count,
+                    q->left, q->nflight, q->nwatch,
+                    (unsigned long long)q->released,
+                    (unsigned long long)q->rounds);
         }
 }
 

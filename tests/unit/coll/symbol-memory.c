@@ -33,16 +33,16 @@ static bool meet(struct range a, struct range b)
 
 struct range symbol_sending(struct machine *m, const struct message *message)
 {
-    const struct dt_task *task =
-        &m->ranks[message->from].sched.tasks[message->send];
-    return symbol_at(m, message->from, task->a, task->len);
+    const struct dt_operation *operation =
+        &m->ranks[message->from].sched.operations[message->send];
+    return symbol_at(m, message->from, operation->a, operation->len);
 }
 
 struct range symbol_receiving(struct machine *m, const struct message *message)
 {
-    const struct dt_task *task =
-        &m->ranks[message->to].sched.tasks[message->recv];
-    return symbol_at(m, message->to, task->dst, task->len);
+    const struct dt_operation *operation =
+        &m->ranks[message->to].sched.operations[message->recv];
+    return symbol_at(m, message->to, operation->dst, operation->len);
 }
 
 /* Nothing may be on its way into what is read or written. */
@@ -61,7 +61,7 @@ void symbol_quiet(struct machine *m, size_t rank, struct range range,
 
 void symbol_read(struct machine *m, size_t rank, struct range range)
 {
-    symbol_quiet(m, rank, range, DT_TASK_NONE);
+    symbol_quiet(m, rank, range, DT_OPERATION_NONE);
     for (size_t i = 0; i < range.count; i++)
         if (!range.memory->cells[range.first + i].mask) {
             symbol_fail(m, "rank %zu reads what was never written", rank);
@@ -71,10 +71,11 @@ void symbol_read(struct machine *m, size_t rank, struct range range)
 
 /* What a FOLD or FETCH reads of a piece. */
 struct range symbol_part(struct machine *m, const struct posted *post,
-                         const struct dt_task *task)
+                         const struct dt_operation *operation)
 {
     struct range range = post->range;
-    size_t first = task->offset / m->elem, count = task->len / m->elem;
+    size_t first = operation->offset / m->elem,
+           count = operation->len / m->elem;
     if (first > range.count || count > range.count - first) {
         symbol_fail(m, "a piece of %zu elements is read at %zu, %zu of them",
                     range.count, first, count);
@@ -106,13 +107,14 @@ static void check_posts(struct machine *m, size_t rank, struct range range)
             const struct rank *peer = &m->ranks[node->ranks[i]];
             if (i == node->index)
                 continue;
-            for (size_t t = peer->first_read[round]; t != DT_TASK_NONE;
+            for (size_t t = peer->first_read[round]; t != DT_OPERATION_NONE;
                  t = peer->next_in_round[t]) {
-                const struct dt_task *task = &peer->sched.tasks[t];
-                if (peer->done[t] ||
-                    (task->kind == DT_TASK_FETCH && task->peer != node->index))
+                const struct dt_operation *operation =
+                    &peer->sched.operations[t];
+                if (peer->done[t] || (operation->kind == DT_OPERATION_FETCH &&
+                                      operation->peer != node->index))
                     continue;
-                if (meet(range, symbol_part(m, post, task)))
+                if (meet(range, symbol_part(m, post, operation)))
                     symbol_fail(
                         m,
                         "rank %zu writes what rank %zu has yet to read, "

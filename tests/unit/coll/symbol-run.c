@@ -83,24 +83,24 @@ static bool pop(struct machine *m, struct action *action)
 }
 
 static bool is_late(const struct machine *m, size_t rank,
-                    enum dt_task_kind kind)
+                    enum dt_operation_kind kind)
 {
     switch (m->c->order) {
     case SYMBOL_LATE_READ:
-        return kind == DT_TASK_FOLD || kind == DT_TASK_FETCH;
+        return kind == DT_OPERATION_REDUCE_ROUND || kind == DT_OPERATION_FETCH;
     case SYMBOL_LATE_RANK:
         return rank == m->victim;
     case SYMBOL_LATE_POST:
-        return kind == DT_TASK_POST;
+        return kind == DT_OPERATION_POST;
     default:
         return false;
     }
 }
 
-static void start_soon(struct machine *m, size_t rank, size_t task)
+static void start_soon(struct machine *m, size_t rank, size_t operation)
 {
-    push(m, (struct action){rank, task},
-         is_late(m, rank, m->ranks[rank].sched.tasks[task].kind));
+    push(m, (struct action){rank, operation},
+         is_late(m, rank, m->ranks[rank].sched.operations[operation].kind));
 }
 
 /* ---- arithmetic ---- */
@@ -125,48 +125,50 @@ static void scale(struct cell *cell, double factor)
     cell->hash = symbol_mix(cell->hash + 7) + (uint64_t)(factor * 1024);
 }
 
-static void compute(struct machine *m, size_t rank, const struct dt_task *task)
+static void compute(struct machine *m, size_t rank,
+                    const struct dt_operation *operation)
 {
-    bool divide = task->kind == DT_TASK_DIVIDE;
-    bool add = task->kind == DT_TASK_REDUCE;
-    struct range dst = symbol_at(m, rank, task->dst, task->len);
-    struct range a = divide ? dst : symbol_at(m, rank, task->a, task->len);
-    struct range b = add ? symbol_at(m, rank, task->b, task->len) : a;
+    bool divide = operation->kind == DT_OPERATION_DIVIDE;
+    bool add = operation->kind == DT_OPERATION_REDUCE;
+    struct range dst = symbol_at(m, rank, operation->dst, operation->len);
+    struct range a =
+        divide ? dst : symbol_at(m, rank, operation->a, operation->len);
+    struct range b = add ? symbol_at(m, rank, operation->b, operation->len) : a;
     symbol_read(m, rank, a);
     symbol_read(m, rank, b);
-    symbol_write(m, rank, dst, DT_TASK_NONE);
+    symbol_write(m, rank, dst, DT_OPERATION_NONE);
     for (size_t i = 0; i < dst.count && !m->failed; i++) {
         struct cell cell = a.memory->cells[a.first + i];
         if (add)
             cell = combine(m, cell, b.memory->cells[b.first + i]);
-        else if (task->kind == DT_TASK_SCALE)
-            scale(&cell, task->factor);
+        else if (operation->kind == DT_OPERATION_SCALE)
+            scale(&cell, operation->factor);
         else if (divide)
             cell.divided++;
         dst.memory->cells[dst.first + i] = cell;
     }
 }
 
-/* ---- the end of a task ---- */
+/* ---- the end of an operation ---- */
 
 static void wake(struct machine *m, size_t rank, size_t round)
 {
     struct rank *r = &m->ranks[rank];
-    size_t task = r->waiting[round];
-    r->waiting[round] = DT_TASK_NONE;
-    while (task != DT_TASK_NONE) {
-        size_t next = r->next_waiting[task];
-        start_soon(m, rank, task);
-        task = next;
+    size_t operation = r->waiting[round];
+    r->waiting[round] = DT_OPERATION_NONE;
+    while (operation != DT_OPERATION_NONE) {
+        size_t next = r->next_waiting[operation];
+        start_soon(m, rank, operation);
+        operation = next;
     }
 }
 
-static void hold(struct machine *m, size_t rank, size_t task)
+static void hold(struct machine *m, size_t rank, size_t operation)
 {
     struct rank *r = &m->ranks[rank];
-    uint32_t round = r->sched.tasks[task].round;
-    r->next_waiting[task] = r->waiting[round];
-    r->waiting[round] = task;
+    uint32_t round = r->sched.operations[operation].round;
+    r->next_waiting[operation] = r->waiting[round];
+    r->waiting[round] = operation;
 }
 
 static void pass(struct machine *m, size_t rank)
@@ -185,37 +187,41 @@ static void pass(struct machine *m, size_t rank)
 static void finish(struct machine *m, size_t rank, size_t number)
 {
     struct rank *r = &m->ranks[rank];
-    const struct dt_task *task = &r->sched.tasks[number];
+    const struct dt_operation *operation = &r->sched.operations[number];
     if (r->done[number])
-        symbol_fail(m, "rank %zu: task %zu ends twice", rank, number);
+        symbol_fail(m, "rank %zu: operation %zu ends twice", rank, number);
     r->done[number] = true;
     r->left--;
-    for (size_t e = task->edges; e != DT_TASK_NONE; e = r->sched.edges[e].next)
-        if (--r->pending[r->sched.edges[e].task] == 0)
-            start_soon(m, rank, r->sched.edges[e].task);
-    if (task->kind == DT_TASK_FOLD || task->kind == DT_TASK_FETCH) {
-        r->reads[task->round]--;
+    for (size_t e = operation->edges; e != DT_OPERATION_NONE;
+         e = r->sched.edges[e].next)
+        if (--r->pending[r->sched.edges[e].operation] == 0)
+            start_soon(m, rank, r->sched.edges[e].operation);
+    if (operation->kind == DT_OPERATION_REDUCE_ROUND ||
+        operation->kind == DT_OPERATION_FETCH) {
+        r->reads[operation->round]--;
         pass(m, rank);
     }
 }
 
 /* ---- rounds ---- */
 
-static bool post(struct machine *m, size_t rank, const struct dt_task *task)
+static bool post(struct machine *m, size_t rank,
+                 const struct dt_operation *operation)
 {
     struct rank *r = &m->ranks[rank];
     const struct dt_group *node = dt_layout_node(&r->layout);
     for (size_t i = 0; i < node->size; i++)
-        if (m->ranks[node->ranks[i]].passed + SYMBOL_ROOM <= task->round)
+        if (m->ranks[node->ranks[i]].passed + SYMBOL_ROOM <= operation->round)
             return false;
-    struct posted *posted = &r->posts[task->round];
+    struct posted *posted = &r->posts[operation->round];
     if (posted->there)
-        symbol_fail(m, "rank %zu posts twice in round %u", rank, task->round);
-    if (task->len > m->c->piece_max)
-        symbol_fail(m, "rank %zu posts %zu bytes", rank, task->len);
-    struct range range = symbol_at(m, rank, task->a, task->len);
-    *posted = (struct posted){true, range, task->offset / m->elem,
-                              task->hole / m->elem};
+        symbol_fail(m, "rank %zu posts twice in round %u", rank,
+                    operation->round);
+    if (operation->len > m->c->piece_max)
+        symbol_fail(m, "rank %zu posts %zu bytes", rank, operation->len);
+    struct range range = symbol_at(m, rank, operation->a, operation->len);
+    *posted = (struct posted){true, range, operation->offset / m->elem,
+                              operation->hole / m->elem};
     if (posted->hole + posted->hole_count > range.count) {
         symbol_fail(m, "rank %zu: a hole beyond its piece", rank);
         return true;
@@ -227,7 +233,7 @@ static bool post(struct machine *m, size_t rank, const struct dt_task *task)
     rest.count = range.count - posted->hole - posted->hole_count;
     symbol_read(m, rank, rest);
     for (size_t i = 0; i < node->size; i++)
-        wake(m, node->ranks[i], task->round);
+        wake(m, node->ranks[i], operation->round);
     return true;
 }
 
@@ -240,52 +246,56 @@ static bool is_posted(struct machine *m, size_t rank, uint32_t round)
     return m->ranks[rank].posts[round].there;
 }
 
-static bool fold(struct machine *m, size_t rank, const struct dt_task *task)
+static bool fold(struct machine *m, size_t rank,
+                 const struct dt_operation *operation)
 {
     struct rank *r = &m->ranks[rank];
     const struct dt_group *node = dt_layout_node(&r->layout);
-    struct range dst = symbol_at(m, rank, task->dst, task->len);
+    struct range dst = symbol_at(m, rank, operation->dst, operation->len);
     for (size_t i = 0; i < node->size; i++)
-        if (i != node->index && !is_posted(m, node->ranks[i], task->round))
+        if (i != node->index && !is_posted(m, node->ranks[i], operation->round))
             return false;
     struct cell *sum = symbol_get(dst.count, sizeof(*sum));
     for (size_t i = 0; i < node->size; i++) {
         size_t peer = node->ranks[i];
-        struct range term = symbol_at(m, rank, task->a, task->len);
+        struct range term = symbol_at(m, rank, operation->a, operation->len);
         if (i != node->index)
-            term = symbol_part(m, &m->ranks[peer].posts[task->round], task);
+            term = symbol_part(m, &m->ranks[peer].posts[operation->round],
+                               operation);
         symbol_read(m, peer, term);
         for (size_t k = 0; k < dst.count && !m->failed; k++)
             sum[k] = i ? combine(m, sum[k], term.memory->cells[term.first + k])
                        : term.memory->cells[term.first + k];
     }
-    symbol_write(m, rank, dst, DT_TASK_NONE);
+    symbol_write(m, rank, dst, DT_OPERATION_NONE);
     for (size_t k = 0; k < dst.count; k++) {
-        if (task->factor != 1)
-            scale(&sum[k], task->factor);
+        if (operation->factor != 1)
+            scale(&sum[k], operation->factor);
         dst.memory->cells[dst.first + k] = sum[k];
     }
     free(sum);
     return true;
 }
 
-static bool fetch(struct machine *m, size_t rank, const struct dt_task *task)
+static bool fetch(struct machine *m, size_t rank,
+                  const struct dt_operation *operation)
 {
     const struct dt_group *node = dt_layout_node(&m->ranks[rank].layout);
-    if (task->peer >= node->size) {
+    if (operation->peer >= node->size) {
         symbol_fail(m, "rank %zu fetches from local rank %zu", rank,
-                    task->peer);
+                    operation->peer);
         return true;
     }
-    size_t peer = node->ranks[task->peer];
-    if (!is_posted(m, peer, task->round))
+    size_t peer = node->ranks[operation->peer];
+    if (!is_posted(m, peer, operation->round))
         return false;
-    if (!task->len)
+    if (!operation->len)
         return true;
-    struct range a = symbol_part(m, &m->ranks[peer].posts[task->round], task);
-    struct range dst = symbol_at(m, rank, task->dst, task->len);
+    struct range a =
+        symbol_part(m, &m->ranks[peer].posts[operation->round], operation);
+    struct range dst = symbol_at(m, rank, operation->dst, operation->len);
     symbol_read(m, peer, a);
-    symbol_write(m, rank, dst, DT_TASK_NONE);
+    symbol_write(m, rank, dst, DT_OPERATION_NONE);
     for (size_t i = 0; i < dst.count && !m->failed; i++)
         dst.memory->cells[dst.first + i] = a.memory->cells[a.first + i];
     return true;
@@ -305,18 +315,18 @@ static size_t *find(struct machine *m, size_t from, size_t to, size_t slot)
 }
 
 size_t symbol_message(struct machine *m, size_t rank,
-                      const struct dt_task *task)
+                      const struct dt_operation *operation)
 {
-    bool send = task->kind == DT_TASK_SEND;
-    size_t *entry =
-        find(m, send ? rank : task->peer, send ? task->peer : rank, task->slot);
+    bool send = operation->kind == DT_OPERATION_SEND;
+    size_t *entry = find(m, send ? rank : operation->peer,
+                         send ? operation->peer : rank, operation->slot);
     if (!*entry) {
         m->messages[m->nmessages] =
-            (struct message){.from = send ? rank : task->peer,
-                             .to = send ? task->peer : rank,
-                             .slot = task->slot,
-                             .send = DT_TASK_NONE,
-                             .recv = DT_TASK_NONE};
+            (struct message){.from = send ? rank : operation->peer,
+                             .to = send ? operation->peer : rank,
+                             .slot = operation->slot,
+                             .send = DT_OPERATION_NONE,
+                             .recv = DT_OPERATION_NONE};
         *entry = ++m->nmessages;
     }
     return *entry - 1;
@@ -324,12 +334,13 @@ size_t symbol_message(struct machine *m, size_t rank,
 
 static void start_message(struct machine *m, size_t rank, size_t number)
 {
-    const struct dt_task *task = &m->ranks[rank].sched.tasks[number];
-    size_t i = symbol_message(m, rank, task);
+    const struct dt_operation *operation =
+        &m->ranks[rank].sched.operations[number];
+    size_t i = symbol_message(m, rank, operation);
     struct message *message = &m->messages[i];
     struct rank *r = &m->ranks[rank];
-    if (task->kind == DT_TASK_SEND) {
-        struct range range = symbol_at(m, rank, task->a, task->len);
+    if (operation->kind == DT_OPERATION_SEND) {
+        struct range range = symbol_at(m, rank, operation->a, operation->len);
         symbol_read(m, rank, range);
         message->sent = true;
         message->eager = m->c->order != SYMBOL_FIRST && draw(m) % 2;
@@ -341,14 +352,15 @@ static void start_message(struct machine *m, size_t rank, size_t number)
             r->flight[r->nflight++] = i;
         }
     } else {
-        symbol_write(m, rank, symbol_at(m, rank, task->dst, task->len), i);
+        symbol_write(m, rank,
+                     symbol_at(m, rank, operation->dst, operation->len), i);
         message->wanted = true;
         r->flight[r->nflight++] = i;
     }
     if (message->sent && message->wanted)
-        push(m, (struct action){i, DT_TASK_NONE},
+        push(m, (struct action){i, DT_OPERATION_NONE},
              m->c->order == SYMBOL_LATE_NET);
-    if (message->eager && task->kind == DT_TASK_SEND)
+    if (message->eager && operation->kind == DT_OPERATION_SEND)
         finish(m, rank, number);
 }
 
@@ -380,26 +392,27 @@ static void deliver(struct machine *m, size_t i)
 
 static void start(struct machine *m, size_t rank, size_t number)
 {
-    const struct dt_task *task = &m->ranks[rank].sched.tasks[number];
+    const struct dt_operation *operation =
+        &m->ranks[rank].sched.operations[number];
     bool done = true;
-    switch (task->kind) {
-    case DT_TASK_SEND:
-    case DT_TASK_RECV:
+    switch (operation->kind) {
+    case DT_OPERATION_SEND:
+    case DT_OPERATION_RECV:
         start_message(m, rank, number);
         return;
-    case DT_TASK_POST:
-        done = post(m, rank, task);
+    case DT_OPERATION_POST:
+        done = post(m, rank, operation);
         break;
-    case DT_TASK_FOLD:
-        done = fold(m, rank, task);
+    case DT_OPERATION_REDUCE_ROUND:
+        done = fold(m, rank, operation);
         break;
-    case DT_TASK_FETCH:
-        done = fetch(m, rank, task);
+    case DT_OPERATION_FETCH:
+        done = fetch(m, rank, operation);
         break;
-    case DT_TASK_JOIN:
+    case DT_OPERATION_JOIN:
         break;
     default:
-        compute(m, rank, task);
+        compute(m, rank, operation);
     }
     if (done)
         finish(m, rank, number);
@@ -412,19 +425,19 @@ void symbol_run_all(struct machine *m)
     struct action action;
     for (size_t i = 0; i < m->size; i++) {
         struct rank *r = &m->ranks[i];
-        for (size_t t = 0; t < r->sched.ntasks; t++)
+        for (size_t t = 0; t < r->sched.noperations; t++)
             if (!r->pending[t])
                 start_soon(m, i, t);
         pass(m, i);
     }
     while (!m->failed && pop(m, &action)) {
-        if (action.task == DT_TASK_NONE)
+        if (action.operation == DT_OPERATION_NONE)
             deliver(m, action.rank);
         else
-            start(m, action.rank, action.task);
+            start(m, action.rank, action.operation);
     }
     for (size_t i = 0; i < m->size; i++)
         if (m->ranks[i].left)
-            symbol_fail(m, "rank %zu never ends: %zu tasks are left", i,
+            symbol_fail(m, "rank %zu never ends: %zu operations are left", i,
                         m->ranks[i].left);
 }

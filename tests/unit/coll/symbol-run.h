@@ -35,9 +35,9 @@ struct posted {
     size_t hole, hole_count; /* elements, within the range */
 };
 
-/* A task that reads, or waits, in a list per round. */
+/* An operation that reads, or waits, in a list per round. */
 struct link {
-    size_t task, next;
+    size_t operation, next;
 };
 
 struct rank {
@@ -54,7 +54,7 @@ struct rank {
     struct posted *posts;
     size_t *reads;         /* left */
     size_t *first_read;    /* list over next_in_round */
-    size_t *next_in_round; /* per task: of those that read in its round */
+    size_t *next_in_round; /* per operation: of those that read in its round */
     size_t *waiting;       /* list over next_waiting: held up in this round */
     size_t *next_waiting;
     size_t passed;
@@ -64,14 +64,15 @@ struct rank {
 
 struct message {
     size_t from, to, slot;
-    size_t send, recv; /* tasks, or DT_TASK_NONE */
+    size_t send, recv; /* operations, or DT_OPERATION_NONE */
     bool sent, wanted; /* started */
     bool eager;
     struct cell *copy;
 };
 
 struct action {
-    size_t rank, task; /* task DT_TASK_NONE: deliver message rank */
+    size_t rank,
+        operation; /* operation DT_OPERATION_NONE: deliver message rank */
 };
 
 struct queue {
@@ -110,14 +111,14 @@ struct range symbol_at(struct machine *m, size_t rank, struct dt_ref ref,
 
 /* What a FOLD or FETCH reads of a piece. */
 struct range symbol_part(struct machine *m, const struct posted *post,
-                         const struct dt_task *task);
+                         const struct dt_operation *operation);
 
 /* The memory at both ends of a message. */
 struct range symbol_sending(struct machine *m, const struct message *message);
 struct range symbol_receiving(struct machine *m, const struct message *message);
 
 /* Is it fine that a rank reads, or writes, as the end of message if it is
- * not DT_TASK_NONE? Quiet: nothing is on its way to there. */
+ * not DT_OPERATION_NONE? Quiet: nothing is on its way to there. */
 void symbol_quiet(struct machine *m, size_t rank, struct range range,
                   size_t but);
 void symbol_read(struct machine *m, size_t rank, struct range range);
@@ -126,6 +127,6 @@ void symbol_write(struct machine *m, size_t rank, struct range range,
 
 /* The message of a send or receive, made when it is first asked for. */
 size_t symbol_message(struct machine *m, size_t rank,
-                      const struct dt_task *task);
+                      const struct dt_operation *operation);
 
 #endif

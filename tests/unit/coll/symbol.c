@@ -178,8 +178,8 @@ static bool build(struct machine *m, size_t me)
     struct dt_error err = {""};
     if (dt_sched_finish(&r->sched, &err) != DT_SUCCESS)
         symbol_fail(m, "rank %zu: %s", me, err.text);
-    if (r->sched.ntasks > m->report->tasks)
-        m->report->tasks = r->sched.ntasks;
+    if (r->sched.noperations > m->report->operations)
+        m->report->operations = r->sched.noperations;
     fill(c, r, me);
     r->scratch = memory(r->sched.scratch / m->elem);
     return true;
@@ -189,7 +189,7 @@ static bool build(struct machine *m, size_t me)
 static void load(struct machine *m, size_t me)
 {
     struct rank *r = &m->ranks[me];
-    size_t n = r->sched.ntasks, rounds = r->sched.rounds;
+    size_t n = r->sched.noperations, rounds = r->sched.rounds;
     r->pending = symbol_get(n, sizeof(*r->pending));
     r->done = symbol_get(n, sizeof(*r->done));
     r->next_in_round = symbol_get(n, sizeof(*r->next_in_round));
@@ -201,19 +201,20 @@ static void load(struct machine *m, size_t me)
     r->waiting = symbol_get(rounds, sizeof(*r->waiting));
     r->left = n;
     for (size_t i = 0; i < rounds; i++)
-        r->first_read[i] = r->waiting[i] = DT_TASK_NONE;
+        r->first_read[i] = r->waiting[i] = DT_OPERATION_NONE;
     for (size_t i = 0; i < n; i++) {
-        const struct dt_task *task = &r->sched.tasks[i];
-        r->pending[i] = task->ndeps;
-        if (task->kind == DT_TASK_FOLD || task->kind == DT_TASK_FETCH) {
-            r->reads[task->round]++;
-            r->next_in_round[i] = r->first_read[task->round];
-            r->first_read[task->round] = i;
+        const struct dt_operation *operation = &r->sched.operations[i];
+        r->pending[i] = operation->ndeps;
+        if (operation->kind == DT_OPERATION_REDUCE_ROUND ||
+            operation->kind == DT_OPERATION_FETCH) {
+            r->reads[operation->round]++;
+            r->next_in_round[i] = r->first_read[operation->round];
+            r->first_read[operation->round] = i;
         }
-        if (task->kind == DT_TASK_SEND)
-            m->messages[symbol_message(m, me, task)].send = i;
-        if (task->kind == DT_TASK_RECV)
-            m->messages[symbol_message(m, me, task)].recv = i;
+        if (operation->kind == DT_OPERATION_SEND)
+            m->messages[symbol_message(m, me, operation)].send = i;
+        if (operation->kind == DT_OPERATION_RECV)
+            m->messages[symbol_message(m, me, operation)].recv = i;
     }
 }
 
@@ -243,17 +244,17 @@ static void check_messages(struct machine *m)
     size_t *wire = symbol_get(m->size, sizeof(*wire));
     for (size_t i = 0; i < m->nmessages && !m->failed; i++) {
         const struct message *x = &m->messages[i];
-        if (x->send == DT_TASK_NONE || x->recv == DT_TASK_NONE) {
+        if (x->send == DT_OPERATION_NONE || x->recv == DT_OPERATION_NONE) {
             symbol_fail(m, "message %zu from rank %zu to %zu: only one knows",
                         x->slot, x->from, x->to);
             break;
         }
         const struct rank *from = &m->ranks[x->from], *to = &m->ranks[x->to];
-        size_t len = from->sched.tasks[x->send].len;
-        if (len != to->sched.tasks[x->recv].len)
+        size_t len = from->sched.operations[x->send].len;
+        if (len != to->sched.operations[x->recv].len)
             symbol_fail(m, "message %zu from rank %zu to %zu: %zu bytes or %zu",
                         x->slot, x->from, x->to, len,
-                        to->sched.tasks[x->recv].len);
+                        to->sched.operations[x->recv].len);
         if (x->from == x->to)
             symbol_fail(m, "rank %zu sends to itself", x->from);
         if (from->layout.node != to->layout.node)

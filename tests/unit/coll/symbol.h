@@ -44,12 +44,12 @@ struct symbol_case {
 
 /* What was seen. */
 struct symbol_report {
-    char why[400]; /* "" or what is wrong */
-    char name[32]; /* the algorithm */
-    size_t tasks;  /* most of a rank */
-    size_t wire;   /* bytes that a node sends to others, at most */
-    bool serves;   /* else nothing was run */
-    uint64_t hash; /* of all results */
+    char why[400];     /* "" or what is wrong */
+    char name[32];     /* the algorithm */
+    size_t operations; /* most of a rank */
+    size_t wire;       /* bytes that a node sends to others, at most */
+    bool serves;       /* else nothing was run */
+    uint64_t hash;     /* of all results */
 };
 
 /* Build and run one case, in memory of its own. True if all is well. */

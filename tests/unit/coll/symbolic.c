@@ -33,7 +33,7 @@ static const size_t counts[] = {1, 0, 37, 64, 500, 1777, 6000};
 enum shape { EVEN, CYCLIC, UNEVEN, LONELY, SHAPES };
 
 struct tally {
-    size_t run, failed, skipped, tasks;
+    size_t run, failed, skipped, operations;
 };
 
 static uint64_t draw(uint64_t *state)
@@ -65,8 +65,8 @@ static bool one(const struct symbol_case *c, struct tally *tally)
     tally->skipped += !report.serves;
     tally->run += report.serves;
     tally->failed += !fine;
-    if (report.tasks > tally->tasks)
-        tally->tasks = report.tasks;
+    if (report.operations > tally->operations)
+        tally->operations = report.operations;
     if (!fine && tally->failed <= 3) {
         diag("%s: %zu ranks, count %zu, root %zu, place %d, order %d, seed "
              "%llu: %s",
@@ -161,9 +161,9 @@ static void try(enum dt_coll coll, size_t cases)
             one(&c, &tally);
         }
         ok(tally.run && !tally.failed,
-           "%s, %s: %zu cases (%zu not served), at most %zu tasks",
+           "%s, %s: %zu cases (%zu not served), at most %zu operations",
            dt_name_coll(coll), table->name, tally.run, tally.skipped,
-           tally.tasks);
+           tally.operations);
     }
 }
 
@@ -223,7 +223,7 @@ static void order(void)
     ok(!different, "20 runs of one shape give the same bits");
 }
 
-/* What a schedule takes of 32 GiB, on nodes x per ranks: the most tasks of
+/* What a schedule takes of 32 GiB, on nodes x per ranks: the most operations of
  * any collective. */
 static size_t long_one(size_t nodes, size_t per)
 {
@@ -247,13 +247,13 @@ static size_t long_one(size_t nodes, size_t per)
                                      .tune = &dt_tune_default};
         if (coll >= DT_COLL_ALLGATHER) /* of all blocks */
             shape.count /= nodes * per;
-        shape.count = dt_algorithm_slice(&plan);
+        shape.count = dt_algorithm_segment(&plan);
         dt_sched_init(&sched, nodes * per);
         dt_algorithm_build(&plan);
         if (dt_sched_finish(&sched, &err) != DT_SUCCESS)
             most = SIZE_MAX;
-        if (sched.ntasks > most)
-            most = sched.ntasks;
+        if (sched.noperations > most)
+            most = sched.noperations;
         dt_sched_fini(&sched);
     }
     dt_layout_fini(&layout);
@@ -266,9 +266,10 @@ static void long_ones(void)
                                        {4, 1}, {64, 1}, {2, 32},
                                        {4, 2}, {4, 4},  {8, 8}};
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-        size_t tasks = long_one(shapes[i][0], shapes[i][1]);
-        ok(tasks <= 100000, "32 GiB on %zu x %zu: %zu tasks at a time",
-           shapes[i][0], shapes[i][1], tasks);
+        size_t operations = long_one(shapes[i][0], shapes[i][1]);
+        ok(operations <= 100000,
+           "32 GiB on %zu x %zu: %zu operations at a time", shapes[i][0],
+           shapes[i][1], operations);
     }
 }
 

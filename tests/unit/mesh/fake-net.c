@@ -125,7 +125,7 @@ void net_time(struct net *net, int64_t ms)
             dt_mesh_progress(net->node[i].mesh, net->now);
 }
 
-/* ---- what a mesh tells ---- */
+/* ---- what a mesh reports ---- */
 
 static void host_send(void *arg, size_t to, struct dt_frame *frame)
 {

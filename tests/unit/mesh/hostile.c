@@ -214,7 +214,7 @@ static void make_samples(struct sample s[SAMPLES])
     dt_frame_unref(join);
 }
 
-/* A mesh that can take what the samples say. */
+/* A mesh that can receive the samples. */
 static void receiver(struct lone *lone, size_t node, bool joins)
 {
     struct dt_frame *join = made(dt_frame_begin(DT_WIRE_JOIN));

@@ -155,7 +155,7 @@ static void send_guest(struct client *client)
     pthread_create(&client->thread, NULL, run_guest, client);
 }
 
-/* Until the other end has said how it ended. */
+/* Until the other end has reported how it ended. */
 static const char *reason_of(struct client *client)
 {
     for (;;) {
@@ -221,7 +221,7 @@ static void test_rendezvous_opens(void)
         free_guest(&clients[i]);
 }
 
-/* Some clients tell their entries. */
+/* Some clients send their entries. */
 static void come(struct client *clients, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -230,7 +230,7 @@ static void come(struct client *clients, size_t count)
         pthread_join(clients[i].thread, NULL);
 }
 
-/* And leave; what the rendezvous says in the end. */
+/* And leave; returns the result of the rendezvous. */
 static dt_result_t join_all(struct client *clients, size_t count,
                             struct rendezvous *rendezvous)
 {

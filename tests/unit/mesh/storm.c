@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* storm.c - many nodes that fence, ask, tell, die, leave and come back in
- * a random order: whoever survives agrees in the end. */
+/* storm.c - many nodes that fence, ask, broadcast, die, leave and are replaced
+ * in a random order: whoever survives agrees in the end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,10 +251,9 @@ int main(void)
 {
     season(&(struct weather){.name = "in calm"}, 40);
     season(&(struct weather){.name = "where ranks end", .end = 10}, 40);
-    season(&(struct weather){.name = "where they come back",
-                             .end = 30,
-                             .back = 900},
-           120);
+    season(
+        &(struct weather){.name = "with replacements", .end = 30, .back = 900},
+        120);
     season(&(struct weather){.name = "where nodes leave", .leave = 20}, 120);
     season(&(struct weather){.name = "where nodes are lost", .kill = 20}, 200);
     season(&(struct weather){.name = "where many are", .kill = 200}, 60);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* rendezvous.c - what srun and slurmstepd send about the rendezvous of the PMIx
- * servers, and what a server sends for the ranks. */
+/* rendezvous.c - what srun and slurmstepd print and pass on about the
+ * rendezvous of the PMIx servers, and what a server prints to the ranks. */
 #include "server/rendezvous.h"
 
 #include <string.h>

@@ -223,7 +223,7 @@ static void case_revoke_stopped(struct rank *r)
         kill(r->board->pid[victim(r)], SIGCONT);
 }
 
-/* Long messages to and from everybody, under way. */
+/* Long messages to and from all ranks, under way. */
 struct storm {
     size_t len;
     char *out;

@@ -80,14 +80,14 @@ dt_result_t await(struct rank *r, struct dt_tl_req *req);
          (r->ops->check(r->tl, &r->err), dt_strerror((req)->status)),          \
          r->err.text)
 
-/* Everybody sends one message to everybody, so that all are connected. */
+/* Each rank sends one message to each other, so that all are connected. */
 void greet_all(struct rank *r);
 
 /* Neighbours in a ring. */
 size_t after(const struct rank *r);
 size_t before(const struct rank *r);
 
-/* Contents that tell sender, tag and position. */
+/* Contents that identify sender, tag and position. */
 void fill(char *buf, size_t len, size_t sender, uint64_t tag);
 bool filled(const char *buf, size_t len, size_t sender, uint64_t tag);
 
@@ -98,7 +98,7 @@ char *memory(struct rank *r, size_t len);
 size_t victim(const struct rank *r);
 void await_death(struct rank *r, size_t rank);
 
-/* The transport has failed, and says so with these words. */
+/* The transport has failed with this text. */
 void need_failed(struct rank *r, struct dt_tl_req *req, const char *reason);
 
 /* Receives that never complete, in memory that must not be written afterwards.
