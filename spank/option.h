@@ -50,7 +50,7 @@ enum dt_client {
     DT_NCLIENTS,
 };
 
-/* Does the option say nothing without --dt-gpus? */
+/* Has the option no effect without --dt-gpus? */
 static inline bool dt_option_needs_gpus(enum dt_option_id id)
 {
     return id == DT_OPTION_NICS || id == DT_OPTION_CPU_BIND;

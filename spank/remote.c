@@ -85,7 +85,7 @@ void dt_remote_init_post_opt(spank_t spank, struct spank_dt *dt)
         dt_discover(&how, &dt->topology, &dt->topology_size, &dt->remark);
     else
         dt_error_set(&dt->remark, DT_ERR_SYSTEM,
-                     "Slurm does not say whose job this is");
+                     "Slurm does not report the user of this job");
 }
 
 static void count_gpus(spank_t spank, struct spank_dt *dt)
@@ -110,7 +110,7 @@ void dt_remote_user_init(spank_t spank, struct spank_dt *dt)
         return;
     if (!dt_remote_user(spank, &user))
         dt_error_set(&dt->no_server, DT_ERR_SYSTEM,
-                     "Slurm does not say whose job this is");
+                     "Slurm does not report the user of this job");
     else if (dt_server_start(spank, dt, &user, &dt->no_server) == DT_SUCCESS)
         dt->no_server.text[0] = '\0';
 }

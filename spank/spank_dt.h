@@ -101,7 +101,7 @@ void dt_remote_task_init(spank_t spank, const struct spank_dt *dt);
 void dt_remote_task_exit(spank_t spank, struct spank_dt *dt);
 void dt_remote_exit(struct spank_dt *dt);
 
-/* The job's user, as whom our programs run. false: Slurm does not tell. */
+/* The job's user, as whom our programs run. false: Slurm does not report it. */
 bool dt_remote_user(spank_t spank, struct dt_helper_user *user);
 
 /* true for a step that runs tasks of the user: not the batch script, not

@@ -48,7 +48,7 @@ static void find_end(void)
     end = now(CLOCK_MONOTONIC_COARSE) + left * SECOND;
 }
 
-static void look(void)
+static void find_end_once(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_end);
@@ -56,7 +56,7 @@ static void look(void)
 
 double dt_deadline_left(void)
 {
-    look();
+    find_end_once();
     if (end == 0)
         return -1;
     int64_t left = end - now(CLOCK_MONOTONIC_COARSE);
@@ -65,7 +65,7 @@ double dt_deadline_left(void)
 
 void dt_deadline_reserve(double seconds)
 {
-    look();
+    find_end_once();
     const double most = (double)(INT64_MAX / 4 / SECOND);
     if (seconds >= 0) /* not NaN */
         cost = (int64_t)((seconds < most ? seconds : most) * (double)SECOND);
@@ -73,7 +73,7 @@ void dt_deadline_reserve(double seconds)
 
 void dt_deadline_step(void)
 {
-    look();
+    find_end_once();
     if (end == 0)
         return;
     int64_t at = now(CLOCK_MONOTONIC_COARSE);

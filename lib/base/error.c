@@ -50,7 +50,7 @@ const char *dt_strerror(dt_result_t result)
     case DT_ERR_TIMED_OUT:
         return "timed out";
     case DT_ERR_BOOTSTRAP:
-        return "the ranks could not meet";
+        return "the ranks could not connect at start";
     case DT_ERR_VERSION:
         return "versions differ";
     case DT_ERR_SYSTEM:

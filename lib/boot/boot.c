@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* boot.c - which launcher has started this process? */
+/* boot.c - the choice of the bootstrap: by PMIx if the launcher has a server of
+ * it, else a job of one rank. */
 #include "boot/boot.h"
 
 #include <stdio.h>

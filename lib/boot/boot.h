@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* boot.h - the bootstrap: who is this rank, one allgather, and what the
+/* boot.h - the bootstrap: the number of this rank, one allgather, and what the
  * launcher reports about the other ranks. */
 #ifndef DT_BOOT_BOOT_H
 #define DT_BOOT_BOOT_H
@@ -12,8 +12,8 @@ struct dt_blob {
     size_t len;
 };
 
-/* A broken connection is noticed before the launcher can report which rank was
- * lost, and why: how many ms to wait for that. */
+/* A broken connection is noticed before the launcher reports which rank was
+ * lost, and why: how many milliseconds to wait for that report. */
 #define DT_BOOT_EVENT_WAIT 1000
 
 struct dt_boot {
@@ -36,9 +36,9 @@ struct dt_boot_ops {
                              struct dt_error *err);
 
     /* Has the launcher reported that a rank, or its server, was lost? SUCCESS,
-     * or PROC_FAILED, now and ever after, with who and why in err. With wait_ms
-     * 0 this costs one load; else it waits so long for an event, if the
-     * launcher sends any. NULL: there is no launcher. */
+     * or PROC_FAILED, from then on in each call, with the rank and the cause in
+     * err. With wait_ms 0 this costs one load; else it waits at most that long
+     * for an event, if the launcher sends any. NULL: there is no launcher. */
     dt_result_t (*check)(struct dt_boot *boot, int wait_ms,
                          struct dt_error *err);
 

@@ -27,15 +27,15 @@ struct pmix_boot {
     struct dt_boot base;
     pmix_proc_t self;
     pmix_value_t **cards; /* base.size of them, or NULL */
-    /* for the thread of PMIx, which calls the event handler */
+    /* used by PMIx's progress thread, which calls the event handler */
     pmix_info_t me;
     size_t handler;
-    atomic_bool registered; /* the handler is */
+    atomic_bool registered; /* the event handler is registered */
     atomic_bool lost;       /* set once, after loss */
     struct dt_error loss;
 };
 
-/* A number of the whole job. */
+/* An attribute of the whole job that is a number. */
 static pmix_status_t job_number(const struct pmix_boot *self, const char *key,
                                 size_t *number)
 {
@@ -55,7 +55,7 @@ static pmix_status_t job_number(const struct pmix_boot *self, const char *key,
 
 /* ---- events ---- */
 
-/* Only the thread of PMIx calls it, so there is one writer. */
+/* Only PMIx's progress thread calls it, so there is one writer. */
 static void set_lost(struct pmix_boot *self, pmix_status_t event,
                      pmix_rank_t rank, const int *code)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* convert.c - casts and divisions: through F32, in parts that stay in the
- * first-level cache. */
+/* convert.c - casts and divisions. Types of 8 and 16 bits are converted by way
+ * of F32, in parts that stay in the first-level cache. */
 #include "exec/exec.h"
 
 #include <math.h>
@@ -25,8 +25,9 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Leaves an odd last digit where digits are cut off, so that rounding what
- * comes out, to fewer digits, is as good as rounding x itself. */
+/* Round to odd (Boldo and Melquiond 2008): an inexact result has its last bit
+ * set. Rounding it to nearest, to at least two bits fewer, gives the same as
+ * rounding x once; two roundings to nearest would not. */
 static float to_odd(double x)
 {
     float near = (float)x;
@@ -56,7 +57,7 @@ static void narrow_f64(void *dst, dt_dtype_t to, const void *src, size_t count)
     dt_exec_kernels()->narrow[to](dst, wide, count);
 }
 
-/* at most PART elements, between different types */
+/* Cast at most PART elements; the types differ. */
 static void cast_part(void *dst, dt_dtype_t to, const void *src,
                       dt_dtype_t from, size_t count)
 {
@@ -110,8 +111,8 @@ static void divide_small(char *buf, size_t count, dt_dtype_t dtype,
     }
 }
 
-/* wide has at least twice the digits of the type, or the divisor at most as
- * many: either way the quotient is the exact one, rounded or truncated */
+/* wide has at least twice the digits of the type, so that the rounded quotient
+ * truncates to the exact one; or it is the type itself. */
 #define DIVIDE(type, wide)                                                     \
     do {                                                                       \
         type *x = buf;                                                         \

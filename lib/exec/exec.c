@@ -13,7 +13,7 @@
 #define X86
 #endif
 
-/* the best first */
+/* the fastest first */
 static const struct dt_exec_kernels *const sets[] = {
 #ifdef X86
     &dt_exec_avx512,
@@ -25,7 +25,8 @@ static const struct dt_exec_kernels *const sets[] = {
     &dt_exec_portable,
 };
 
-/* all sets give equal results, so a race to set it is harmless */
+/* The results of all sets are equal, and each thread finds the same one, so a
+ * race to set it is harmless. */
 static _Atomic(const struct dt_exec_kernels *) in_use;
 
 static bool can(const struct dt_exec_kernels *set)

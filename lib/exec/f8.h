@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* f8.h - the types of 8 bits as lanes of F32: by way of F16 where the processor
- * knows that, for F8E5M2 is its upper half, and F8E4M3 shifted by one bit is
- * a number of it 256 times too small. */
+/* f8.h - the types of 8 bits as lanes of F32.
+ *
+ * A processor that converts F16 (HAVE_F16) goes by way of it. An F8E5M2 code is
+ * the upper byte of the F16 number of the same value. An F8E4M3 code in the
+ * upper byte, its exponent and fraction shifted right by one bit, is an F16
+ * number: the biases are 7 and 15, so its value is 1/256 of the right one. */
 
 INLINE u32v in_f8e4m3(const char *p)
 {
@@ -27,15 +30,20 @@ INLINE void out_f8e5m2(char *p, u32v bits)
 #ifdef HAVE_F16
 typedef uint16_t u16v __attribute__((vector_size(WIDTH)));
 
-/* x with `fraction` digits after the leading one, and none below those of the
- * exponent `least`; right up to twice 1 << 16, larger beyond */
+/* Round F32 to a significand of `fraction` bits after the leading one, where
+ * `least` is the exponent of the smallest normal number. The conversion to F16
+ * is then exact, and nothing is rounded twice. Correct below 2^17; numbers from
+ * there on stay above it, which overflows in either type. */
 INLINE u32v round_digits(u32v bits, uint32_t fraction, int least)
 {
     u32v low = all32((uint32_t)(127 + least) << 23), high = all32(143u << 23);
     u32v power = bits & 0x7f800000;
     power = if_less(power, low, low, power);
     power = if_less(high, power, high, power);
-    /* next to this number there are only those with the right digits */
+    /* The unit in the last place of grid is that of the rounded result, so the
+     * addition rounds to nearest even and the subtraction is exact. It is 1.5
+     * times a power of two, so that a negative number does not leave its
+     * binade. The sign is set at the end for results of -0. */
     f32v grid = (f32v)(power + ((23 - fraction) << 23) + 0x400000);
     return (u32v)(((f32v)bits + grid) - grid) | (bits & 0x80000000);
 }
@@ -58,7 +66,8 @@ INLINE u32v pack_f8e5m2(const u32v *lanes)
     return choose((u32v)nan, all32(0x7e7e7e7e), (u32v)codes);
 }
 
-/* of codes in the upper halves of 16 bits */
+/* Each 16 bits hold an F8E4M3 code in their upper byte. A NaN has to get the
+ * exponent of an F16 NaN, as F8E4M3 has no infinity. */
 INLINE void split_f8e4m3(u32v *lanes, u32v codes)
 {
     u16v small = (u16v)((codes & 0x80008000) | (codes >> 1 & 0x3f803f80));
@@ -73,6 +82,7 @@ INLINE u32v join_f8e4m3(const u32v *lanes)
     f32v a = (f32v)round_digits(lanes[0], 3, -6) * (1 / 256.0f);
     f32v b = (f32v)round_digits(lanes[1], 3, -6) * (1 / 256.0f);
     u32v small = join_f16((u32v)a, (u32v)b);
+    /* 0x3f00 is 1.75 = 448 / 256, the largest number; beyond it is NaN */
     u32v nan = (u32v)(((u16v)small & 0x7fff) > 0x3f00);
     u32v codes = (small & 0x80008000) | (small << 1 & 0x7f007f00);
     return choose(nan, all32(0x7f007f00), codes);

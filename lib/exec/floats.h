@@ -2,13 +2,16 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* floats.h - the floating-point types of 8 and 16 bits as lanes of F32.
  *
- * decode and encode work on the low bits of 32-bit lanes. load takes a register
- * from memory apart into one or more of lanes, in an order of its own, which
- * pack undoes. */
+ * decode_TYPE and encode_TYPE convert a code in the low bits of each 32-bit
+ * lane. load_TYPE converts one register of elements to two or four registers of
+ * lanes; their order is the cheapest one for the type (even and odd elements,
+ * for instance), as a reduction does not depend on it, and pack_TYPE restores
+ * the order in memory. in_TYPE and out_TYPE keep the order. */
 
-/* Per lane; a processor that has better ones sets HAVE_CHOOSE, HAVE_IF. */
+/* Selection per lane. A file of kernels that has instructions for it defines
+ * these itself and sets HAVE_CHOOSE or HAVE_IF. */
 #ifndef HAVE_CHOOSE
-/* where mask has all bits of an element, x, where it has none, y */
+/* x where all bits of an element of mask are set, y where none is */
 INLINE u32v choose(u32v mask, u32v x, u32v y)
 {
     return (x & mask) | (y & ~mask);
@@ -21,15 +24,16 @@ INLINE u32v if_nan(u32v value, u32v x, u32v y)
     return choose((u32v)((f32v)value != (f32v)value), x, y);
 }
 
-/* a < b, both less than 1 << 31 */
+/* x where a < b, else y; a and b are below 2^31, so a signed comparison does */
 INLINE u32v if_less(u32v a, u32v b, u32v x, u32v y)
 {
     return choose((u32v)((i32v)a < (i32v)b), x, y);
 }
 #endif
 
-/* A register of results with each NaN made the one that comes out of every
- * kernel: positive, quiet, no payload. */
+/* Replace each NaN by the canonical one (positive, quiet, no payload): the
+ * results of all kernels must be equal bit for bit, and processors differ in
+ * the NaN that an operation yields. */
 INLINE u32v one_nan_f32(u32v bits)
 {
     return if_nan(bits, all32(0x7fc00000), bits);
@@ -41,8 +45,9 @@ INLINE u32v one_nan_f64(u32v bits)
     return choose((u32v)(x != x), (u32v)all64(0x7ff8000000000000), bits);
 }
 
-/* A type of `bits` bits with `fraction` bits of fraction; the exponent's bias;
- * the codes of what is too large, and of NaN. */
+/* A type of `bits` bits: the bits of its fraction, the bias of its exponent,
+ * and the codes of overflow and of NaN. They are equal in a type without
+ * infinity. */
 struct small {
     uint32_t bits, fraction, bias, large, nan;
 };
@@ -56,11 +61,13 @@ INLINE u32v decode_small(u32v code, const struct small type)
     const uint32_t shift = 23 - type.fraction, up = (127 - type.bias) << 23;
     u32v sign = (code >> (type.bits - 1)) << 31;
     u32v a = (code & ((1u << (type.bits - 1)) - 1)) << shift;
-    /* without a leading one: give it one and take it away again */
+    /* A subnormal number has no leading one. Its fraction is read as that of
+     * the smallest normal exponent, then the leading one is subtracted, which
+     * is exact. */
     u32v below =
         (u32v)((f32v)(a + (up + (1u << 23))) - (f32v)all32(up + (1u << 23)));
     u32v value = if_less(a, all32(1u << 23), below, a + up);
-    /* a NaN may have any payload here: every pack sees to that */
+    /* the payload of a NaN does not matter: pack makes it canonical */
     if (type.large == type.nan)
         value = if_less(a, all32(type.nan << shift), value, all32(0x7fc00000));
     else
@@ -73,10 +80,13 @@ INLINE u32v encode_small(u32v bits, const struct small type)
 {
     const uint32_t shift = 23 - type.fraction, up = (127 - type.bias) << 23;
     u32v a = bits & 0x7fffffff;
-    /* to nearest even: a carry out of the fraction is a step of exponent */
+    /* round to nearest even; a carry out of the fraction increments the
+     * exponent, as it should */
     u32v odd = (a >> shift) & 1;
     u32v normal = (a + odd + ((1u << (shift - 1)) - 1) - up) >> shift;
-    /* where the type's steps are even, the sum with this one has them too */
+    /* Subnormal numbers are equally spaced, by the unit in the last place of
+     * this power of two: the addition rounds to nearest even, and the low bits
+     * of the sum are the code. */
     const uint32_t grid = up + ((shift + 1) << 23);
     u32v below = (u32v)((f32v)a + (f32v)all32(grid)) - grid;
     u32v code = if_less(a, all32(up + (1u << 23)), below, normal);
@@ -88,7 +98,7 @@ INLINE u32v encode_small(u32v bits, const struct small type)
     return if_less(code & magnitude, all32(type.nan), code, all32(type.nan));
 }
 
-/* the result in the upper half, rubbish in the lower */
+/* The code is in the upper 16 bits; the lower ones are undefined. */
 INLINE u32v encode_bf16_high(u32v bits)
 {
     u32v rounded = bits + 0x7fff + (bits >> 16 & 1);
@@ -112,7 +122,7 @@ INLINE u32v pack_bf16(const u32v *lanes)
     return encode_bf16(lanes[0]) | (encode_bf16_high(lanes[1]) & 0xffff0000);
 }
 
-/* in_TYPE, out_TYPE: LANES32 elements in their order */
+/* in_TYPE, out_TYPE: LANES32 elements in the order of memory */
 INLINE u32v in_16(const char *p)
 {
     return (u32v) __builtin_convertvector(*(const any_half_u16v *)p, u32v);
@@ -143,7 +153,8 @@ INLINE void out_bf16(char *p, u32v bits)
     out_16(p, encode_bf16(bits));
 }
 
-/* a processor that knows F16 has its own in_f16 and out_f16 */
+/* A processor that converts F16 has its own in_f16 and out_f16, and split_f16
+ * and join_f16 for two registers. */
 #ifdef HAVE_F16
 INLINE void load_f16(u32v *lanes, const char *p)
 {

@@ -3,7 +3,7 @@
 /* loops.h - the loops of a set of kernels, and its table KERNELS. */
 
 #ifndef HAVE_PART
-/* load and store less than a register; a load fills it up with zeros */
+/* Load and store less than a register; a load sets the rest to zero. */
 INLINE u32v peek_part(const char *p, size_t bytes)
 {
     char pad[WIDTH] = {0};
@@ -19,7 +19,8 @@ INLINE void poke_part(char *p, u32v bits, size_t bytes)
 }
 #endif
 
-/* non-temporal stores; end_stream orders them before all later stores */
+/* Non-temporal stores, and the fence that orders them before all later stores.
+ * A processor without them stores as usual. */
 #ifndef HAVE_STREAM
 INLINE void stream(char *p, u32v bits)
 {
@@ -35,15 +36,16 @@ typedef void load_fn(u32v *lanes, const char *p);
 typedef u32v pack_fn(const u32v *lanes);
 typedef u32v op_fn(u32v a, u32v b);
 
-/* A type whose register in memory is `parts` registers of lanes. */
+/* An element type: load converts one register of it to `parts` registers of
+ * the type in which the operation is computed, pack converts them back. */
 struct type {
     size_t parts;
     load_fn *load;
     pack_fn *pack;
 };
 
-/* One reduction: n inputs into every output. The result is multiplied by factor
- * where mul is set. */
+/* One reduction: the n inputs, reduced by op, are written to all nout outputs.
+ * The result is multiplied by factor if mul is set. */
 struct work {
     char *const *out;
     size_t nout;
@@ -74,8 +76,10 @@ INLINE u32v pack_f64(const u32v *lanes)
     return one_nan_f64(lanes[0]);
 }
 
-/* name_type of two registers. NaN: where either operand is one, so is the
- * result, and packing makes all of them the same. */
+/* The operation name_type of two registers. The result is NaN where an operand
+ * is, which pack makes canonical. Integers are added and multiplied as
+ * unsigned, as overflow of signed ones is undefined in C; min and max take the
+ * left of two equal operands. */
 #define OP(name, of, vector, expression)                                       \
     INLINE u32v name##_##of(u32v left, u32v right)                             \
     {                                                                          \
@@ -157,9 +161,9 @@ INLINE void reduce(const struct work *work, const struct type type,
         reduce_tail(work, type, at, bytes - at);
 }
 
-/* Two inputs, as with two ranks on a node: constants let the compiler unroll.
- * One register at a time is fastest where the output is in the cache of another
- * core. */
+/* Two inputs, as with two ranks on a node. The constants let the compiler
+ * unroll the loops. With two outputs, one of which is in the cache of another
+ * core, one register at a time is fastest. */
 INLINE void reduce_two(const struct work *work, const struct type type,
                        size_t bytes)
 {
@@ -174,8 +178,8 @@ INLINE void reduce_two(const struct work *work, const struct type type,
     }
 }
 
-/* The bytes before all destinations are aligned, or `bytes` if they never are
- * together. */
+/* How many bytes precede the first address that is aligned in all outputs;
+ * `bytes` if their alignments differ. */
 INLINE size_t before_stream(const struct work *work, size_t bytes)
 {
     const size_t skip = -(uintptr_t)work->out[0] % WIDTH;
@@ -212,8 +216,9 @@ INLINE u32v factor_none(double scale)
     return (u32v){0};
 }
 
-/* The kernel of a type and an operation, computed in `wide`. two: it has a loop
- * of its own for two inputs, as it is used most. */
+/* The kernel of a type and an operation, which is computed in the type `wide`.
+ * two: the kernel has a loop for two inputs, which only sum needs, the
+ * operation that is used most. */
 #define REDUCE(name, of, nparts, wide, mul, factor, two)                       \
     static TARGET void reduce_##name##_##of(const struct dt_exec_out *out,     \
                                             const void *const *in, size_t n,   \
@@ -263,7 +268,8 @@ REDUCE_ALL(f64, 1, f64, prod_f64, factor_f64)
 REDUCE_ALL(f8e4m3, 4, f32, prod_f32, factor_f32)
 REDUCE_ALL(f8e5m2, 4, f32, prod_f32, factor_f32)
 
-/* of one type of `size` bytes, to and from F32 */
+/* The conversions of a type of `size` bytes to and from F32. The last elements,
+ * fewer than a register, go through a padded copy. */
 #define CASTS(of, size)                                                        \
     static TARGET void widen_##of(void *dst, const void *src, size_t count)    \
     {                                                                          \

@@ -6,7 +6,7 @@
 
 #define WIDTH   16
 #define BLOCK   4
-#define TARGET  /* every AArch64 processor has it */
+#define TARGET  /* NEON is a part of every AArch64 processor */
 #define KERNELS dt_exec_neon
 #define NAME    "neon"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* types.c - the types and operations that there are; also for libraries that
- * have kernels of their own. */
+/* types.c - which element types and operations are supported; apart from the
+ * kernels, for libraries that have kernels of their own. */
 #include "exec/exec.h"
 #include "exec/kernels.h"
 

@@ -196,7 +196,7 @@ static inline bool dt_board_failed(const struct dt_shared_board *b)
 }
 
 /* Read how far the others have released; false: there is no room for this
- * round. dt_board_room calls it when room_until does not tell. */
+ * round. dt_board_room calls it if room_until is not beyond the round. */
 bool dt_board_update_room(struct dt_shared_board *b, uint64_t round);
 
 /* May this round be posted? */

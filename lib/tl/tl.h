@@ -64,7 +64,7 @@ struct dt_tl_peer {
 struct dt_tl {
     const struct dt_tl_ops *ops;
     const struct dt_board_ops *boards; /* board.h; NULL: not on one node */
-    bool slow; /* polling it costs so much that nobody should spin on it */
+    bool slow; /* polling it is too expensive to spin on */
     /* the transport's own fields follow */
 };
 
@@ -91,7 +91,7 @@ struct dt_tl_ops {
      * progress. NULL: no message can. */
     bool (*takes_gpu)(struct dt_tl *tl, size_t peer);
 
-    /* Start a message of len > 0 bytes. Never blocks; req->status tells when
+    /* Start a message of len > 0 bytes. Never blocks; req->status shows when
      * it is complete, which may be at once. A send is complete when buf may be
      * used for something else; even a short one may not complete before the
      * peer has called progress once. */

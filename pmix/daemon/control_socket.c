@@ -53,7 +53,8 @@ dt_result_t dt_control_open(struct dt_control **control, const char *directory,
         *control = made;
         return DT_SUCCESS;
     }
-    dt_error_set(err, DT_ERR_SYSTEM, "no socket in %s: %s", directory,
+    dt_error_set(err, DT_ERR_SYSTEM,
+                 "cannot create the control socket in %s: %s", directory,
                  strerror((size_t)length < sizeof(made->at.sun_path)
                               ? errno
                               : ENAMETOOLONG));

@@ -5,7 +5,7 @@
  *   ASK    = id u64 | what u32 | data
  *   ANSWER = id u64 | status i32 | data
  *
- * id: the sender's, from 1; in an ANSWER its highest bit says that there was no
+ * id: the sender's, from 1; in an ANSWER its highest bit is set if there was no
  * memory for the data. A ticket is the sender's node and the id. */
 #include <stdlib.h>
 

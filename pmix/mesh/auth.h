@@ -12,7 +12,7 @@
 
 /* Make a credential with this message. socket is munged's, NULL for munge's
  * own default. *cred is from malloc. Blocks while munged works, ten seconds at
- * most. SYSTEM: munge does not answer; the text says what to do. */
+ * most. SYSTEM: munge does not answer; the text has the remedy. */
 dt_result_t dt_auth_make(const char *socket, const void *message, size_t len,
                          char **cred, struct dt_error *err);
 

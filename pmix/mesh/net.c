@@ -5,8 +5,9 @@
  * This node sends to another over one link only, so that its frames stay in
  * order: the first accepted one, or one that it dials, whichever exists at the
  * first send. The other may send over another link: if two nodes dial each
- * other at the same time, each goes on with its own. A node has left when BYE
- * has come on all links, and is lost when one ends without. */
+ * other at the same time, each goes on with its own. A node has left when its
+ * shutdown message (BYE) has come on all links, and is lost when a link ends
+ * without one. */
 #include "mesh/net.h"
 
 #include <errno.h>

@@ -132,8 +132,8 @@ struct search {
     bool answered;        /* last is of a host that replied */
 };
 
-/* The failure of a host that replied says more than that of one that did not.
- */
+/* The failure of a host that replied is kept rather than that of one that did
+ * not: it is nearer to the cause. */
 static void note_failure(struct search *search, bool answered, const char *host,
                          uint16_t port, const char *why)
 {
@@ -732,7 +732,7 @@ static dt_result_t prepare(struct rendezvous *rendezvous, struct dt_error *err)
     if (flags < 0 ||
         fcntl(rendezvous->listener, F_SETFL, flags | O_NONBLOCK) < 0)
         return dt_error_set(err, DT_ERR_SYSTEM,
-                            "no socket for the rendezvous: %s",
+                            "cannot create the socket of the rendezvous: %s",
                             strerror(errno));
     return DT_SUCCESS;
 }

@@ -125,8 +125,8 @@ static size_t head_length(const struct dt_inlet *inlet)
     return dt_cursor_uint(&cursor, LENGTH);
 }
 
-/* Check what has come of the head. The length is checked before the kind has
- * come. */
+/* Check what has been received of the head. The length is checked before the
+ * kind has been received. */
 static dt_result_t head_check(const struct dt_inlet *inlet, size_t max,
                               struct dt_error *err)
 {

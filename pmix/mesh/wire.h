@@ -96,9 +96,9 @@ struct dt_inlet {
     size_t head_len;
 };
 
-/* Take from the len bytes at data what completes one frame at most: *used says
- * how many, *frame is the frame (the caller's) or NULL. CORRUPT: length is 0
- * or more than max, or the kind is unknown; NO_MEMORY. */
+/* Take from the len bytes at data what completes one frame at most: *used is
+ * their number, *frame is the frame (the caller's) or NULL. CORRUPT: length is
+ * 0 or more than max, or the kind is unknown; NO_MEMORY. */
 dt_result_t dt_inlet_take(struct dt_inlet *inlet, const void *data, size_t len,
                           size_t max, size_t *used, struct dt_frame **frame,
                           struct dt_error *err);

@@ -166,7 +166,8 @@ static void post_late(pmix_status_t status, void *arg)
     dt_pmix_post(arg);
 }
 
-/* Nobody waits any more for what the rank, of this node, did not put. */
+/* End the requests that wait for data that the rank, of this node, did not put.
+ */
 static void forget(struct dt_pmix *pmix, size_t rank)
 {
     struct late_call *self = NULL;

@@ -72,8 +72,8 @@ static size_t signal_job(const char *mark, int sig)
     return count;
 }
 
-/* A process that is just being started as another program has no environment
- * for a moment: so nobody is left when that is seen twice. */
+/* During execve() a process has no environment for a moment, so the job has
+ * ended only when no process of it is found twice in a row. */
 static void end_job(const char *mark)
 {
     const struct timespec pause = {.tv_nsec = 20000000},

@@ -178,8 +178,8 @@ static void check_time(struct run *run)
 static void note_end(struct run *run, size_t rank, int code)
 {
     dt_pmix_ended(run->pmix, rank, code);
-    /* the code of a rank that we killed says nothing about the job, unless the
-     * user ended it */
+    /* the exit code of a rank that dt-run killed is not that of the job, unless
+     * the user ended it */
     if (!code || (run->stopping && !run->by_signal))
         return;
     if (code > run->code)

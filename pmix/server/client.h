@@ -76,7 +76,7 @@ int64_t dt_pmix_clients_due(const struct dt_pmix *pmix);
 /* Deregister all ranks of this node, as PMIx expects it at their end. */
 void dt_pmix_clients_close(struct dt_pmix *pmix);
 
-/* Tell PMIx how many ranks of this node there are: all but the lost. PMIx never
+/* Set the number of ranks of this node in PMIx: all but the lost. PMIx never
  * raises this count by itself, and lowers it only for those it has lost. */
 void dt_pmix_clients_count(struct dt_pmix *pmix);
 

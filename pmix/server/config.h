@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* config.h - what a launcher tells its PMIx server, and what the server calls
- * in the launcher. */
+/* config.h - the configuration of a launcher's PMIx server, and the callbacks
+ * of the server into the launcher. */
 #ifndef DT_PMIX_CONFIG_H
 #define DT_PMIX_CONFIG_H
 

@@ -7,8 +7,8 @@
  * on the losses that PMIx has seen by then; but it reports a loss by a timer of
  * its event loop, which may run after that call. So before a collective
  * operation is judged, PMIx's thread has to be idle once: asleep in epoll_wait,
- * with no timer due. PMIx has no function that tells. The kernel does, by the
- * system call that the thread is in.
+ * with no timer due. PMIx has no function that reports this. The kernel does:
+ * /proc has the system call that the thread is in.
  *
  * Without /proc, as in a container that hides it, the thread is passed through
  * DT_LIBRARY_ROUNDS times. That takes longer, and on a machine where the thread

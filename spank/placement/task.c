@@ -59,7 +59,7 @@ static dt_result_t identify(spank_t spank, struct dt_task *task,
         spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &task->local_size) !=
             ESPANK_SUCCESS)
         return dt_error_set(err, DT_ERR_SYSTEM,
-                            "Slurm does not say which task this is");
+                            "Slurm does not report the number of this task");
     const char *node = dt_table_getenv(env, "SLURMD_NODENAME");
     const char *procid = dt_table_getenv(env, "SLURM_PROCID");
     task->env = env;

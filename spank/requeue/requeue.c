@@ -225,7 +225,7 @@ static dt_result_t start_watch(spank_t spank, struct spank_dt *dt, pid_t leader,
         return dt_watch_start(&dt->watch, &how, leader, err);
     dt->watch.tried = true;
     return dt_error_set(err, DT_ERR_SYSTEM,
-                        "Slurm does not say whose job this is");
+                        "Slurm does not report the user of this job");
 }
 
 void dt_requeue_task_post_fork(spank_t spank, struct spank_dt *dt)

@@ -69,7 +69,8 @@ dt_result_t dt_watch_start(struct dt_watch *watch, const struct dt_helper *how,
         helper.fd[1] = helper.fd[2] = -1;
         rc = dt_helper_start(&helper, &watch->pid, err);
     } else {
-        rc = dt_error_set(err, DT_ERR_SYSTEM, "no socket: %s", strerror(errno));
+        rc = dt_error_set(err, DT_ERR_SYSTEM, "cannot create a socket: %s",
+                          strerror(errno));
     }
     if (helper.cgroup)
         close(helper.cgroup);

@@ -185,7 +185,8 @@ static dt_result_t start(struct dt_daemon *daemon, const char *config,
     dt_result_t rc = DT_ERR_SYSTEM;
     if (!dt_helper_socket(ends) ||
         setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0)
-        dt_error_set(err, rc, "no socket: %s", strerror(errno));
+        dt_error_set(err, rc, "cannot create a socket to the daemon: %s",
+                     strerror(errno));
     else if (send(ends[0], config, strlen(config),
                   MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
         dt_error_set(err, rc, "the configuration of %s cannot be sent: %s",

@@ -97,7 +97,7 @@ dt_result_t dt_rendezvous_open(const struct dt_rendezvous *self, uint16_t *port,
     if (listener >= 0 && port_of(listener, port) && dt_helper_pipe(life))
         rc = spawn(self, listener, life[0], err);
     else
-        dt_error_set(err, rc, "no socket for the rendezvous: %s",
+        dt_error_set(err, rc, "cannot create the socket of the rendezvous: %s",
                      strerror(errno));
     if (low >= 0)
         close(low);

@@ -59,7 +59,7 @@ static dt_result_t identify(spank_t spank, struct step *step,
         spank_get_item(spank, S_JOB_LOCAL_TASK_COUNT, &step->local) !=
             ESPANK_SUCCESS)
         return dt_error_set(err, DT_ERR_SYSTEM,
-                            "Slurm does not say which step this is");
+                            "Slurm does not report the number of this step");
     if (heterogeneous(spank))
         return dt_error_set(err, DT_ERR_UNSUPPORTED,
                             "--dt-pmix=server does not know heterogeneous "

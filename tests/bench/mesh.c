@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* mesh.c - what a step's daemons say to each other, counted: a fence of all
- * ranks, and the news of a rank's end, among the meshes of up to 4096 nodes in
+/* mesh.c - the messages among a step's daemons, counted: a fence of all
+ * ranks, and the event of a rank's end, among the meshes of up to 4096 nodes in
  * this process; beyond, the arithmetic of the same tree. */
 #include <malloc.h>
 #include <stdio.h>
@@ -141,14 +141,14 @@ static struct count count(struct net *net)
 }
 
 static void print(size_t nodes, size_t each, size_t card,
-                  const struct count *fence, const struct count *news,
+                  const struct count *fence, const struct count *event,
                   double memory, double ms, const char *how)
 {
     size_t theirs = (nodes - 1) * each * card; /* what the root lacked */
     printf("%7zu %5zu %4zu | %5zu %6.2f %5u %8.1f | %5zu %6.2f %5u | ", nodes,
            each, card, fence->max, (double)fence->sum / (double)nodes,
            fence->depth, (double)(fence->root_bytes - theirs) / (double)nodes,
-           news->max, (double)news->sum / (double)nodes, news->depth);
+           event->max, (double)event->sum / (double)nodes, event->depth);
     if (memory > 0)
         printf("%8.1f %6.0f", memory / 1024, ms);
     else
@@ -178,10 +178,10 @@ static size_t neighbours(size_t nodes, size_t node)
     return (children < DT_MESH_WIDTH ? children : DT_MESH_WIDTH) + (node > 0);
 }
 
-/* A fence is a message up and one down each edge of the tree; news of the last
- * node one along each. */
+/* A fence is a message up and one down each edge of the tree; an event of the
+ * last node is one message along each edge. */
 static void compute(size_t nodes, size_t each, size_t card, struct count *fence,
-                    struct count *news)
+                    struct count *event)
 {
     struct count fenced = {0}, told = {0};
     for (size_t i = 0; i < nodes; i++) {
@@ -204,7 +204,7 @@ static void compute(size_t nodes, size_t each, size_t card, struct count *fence,
     told.depth += down;
     fenced.root_bytes = (nodes - 1) * each * card + neighbours(nodes, 0) * HEAD;
     *fence = fenced;
-    *news = told;
+    *event = told;
 }
 
 static bool same(const struct count *a, const struct count *b)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* pmix-times.c - ranks that time how they meet, and fences that bring a card of
- * each to everybody, for each SIZE given, in bytes. Rank 0 prints
+/* pmix-times.c - ranks that time PMIx_Init, and fences that collect a card of
+ * each rank (an allgather), for each SIZE given, in bytes. Rank 0 prints
  *   INIT OWN FENCE...
  * in us: from the first main() to the last end of PMIx_Init; from the last
  * main() to this line; the slowest rank's fence, the median of FENCES, for each
@@ -66,7 +66,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What a rank tells of itself: when it began, when it had met the server, and
+/* The times of a rank: when it began, when it had connected to the server, and
  * its fences. last is the last to begin, of all. */
 struct times {
     double begin, last, met, fence[SIZES][FENCES];
@@ -87,7 +87,7 @@ static void time_fences(size_t size, double us[FENCES])
     free(card);
 }
 
-/* Into all: the first begin, the last meeting, the slowest fences. */
+/* Into all: the first begin, the last end of PMIx_Init, the slowest fences. */
 static void merge(struct times *all, const struct times *one, int sizes)
 {
     all->begin = one->begin < all->begin ? one->begin : all->begin;

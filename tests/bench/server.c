@@ -50,7 +50,7 @@ static double memory_mb(const char *field)
     return kib * 1024 / 1e6;
 }
 
-/* ---- a rank: meets the server, says so, waits for the others ---- */
+/* ---- a rank: connects to the server, reports it, waits for the others ---- */
 
 static int be_rank(void)
 {

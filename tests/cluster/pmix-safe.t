@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
-# pmix-safe.t - the PMIx server of a step where others mean harm, or its start
-# goes wrong: the step ends soon and says why, or goes on, and nothing is left
+# pmix-safe.t - the PMIx server of a step under attack by other users, or when
+# its start fails: the step ends soon with the reason, or continues, and nothing
+# is left
 set -u
 cd "$(dirname "$0")/../.." || exit
 # shellcheck source=tests/lib/tap.sh
@@ -47,7 +48,7 @@ ends() # NAME LINE-AS-REGEX SRUN-ARG...
     step "$@" "$program" meet
     is "$name: exit code" $? 1
     like "$name: what it says" "$(cat "$said")" "error: dt: node .*$line"
-    ok "$name: no node says more than a line" once_each
+    ok "$name: no node prints more than a line" once_each
     ok "$name: soon" test $((SECONDS - begin)) -lt "$soon"
 }
 
@@ -71,7 +72,7 @@ nothing_left()
     [ ! "$(left)" ]
 }
 
-# ---- a daemon that dies, or is none
+# ---- a daemon that dies, or is another program
 
 wrapper() # CODE: to be run in place of the daemon
 {
@@ -184,7 +185,7 @@ END
         "$(stranger 0 "$cluster_share/two" LC_ALL=C /bin/ls "$control")" 'Permission denied'
     touch "$cluster_share/two/go"
     wait "$waiting"
-    is 'the step goes on: exit code' $? 0
+    is 'the step continues: exit code' $? 0
     is 'with all its ranks' "$(met)" 4
 
     # ---- the attacked step
@@ -192,7 +193,7 @@ END
     wait "$attacked"
     attacked=$?
     cp "$cluster_share/one/said" "$said"
-    is 'the attacked step goes on' "$attacked:$(met)" 0:4
+    is 'the attacked step continues' "$attacked:$(met)" 0:4
 
     # ---- killed while the others are met
 
@@ -215,7 +216,7 @@ END
     begin=$SECONDS
     wait "$waiting"
     is 'killed while it waits for the others: exit code' $? 1
-    is 'each node says a line' "$(grep -c 'error: dt: node' "$said")" 3
+    is 'each node prints a line' "$(grep -c 'error: dt: node' "$said")" 3
     is 'two of them which node was lost' \
         "$(grep -c 'the daemon of node n2 was lost' "$said")" 2
     ok 'soon, and also the late one' test $((SECONDS - begin)) -lt "$soon"

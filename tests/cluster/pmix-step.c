@@ -2,12 +2,14 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* pmix-step.c - a PMIx program for pmix.t, to be run by srun:
  *
- *   pmix-step meet             each rank gets a number of each other
- *   pmix-step lose HOW RANK..  these ranks are lost: by kill or stop they see
- * to it themselves, by wait it is done to them; the others hear of each and go
- * on pmix-step replace RANK     this rank is killed, and comes back
+ *   pmix-step meet             each rank gets a number from each other rank
+ *   pmix-step lose HOW RANK..  these ranks are lost: with kill or stop they
+ *                              send themselves the signal, with wait the test
+ *                              does; the others get an event of each and
+ *                              continue
+ *   pmix-step replace RANK     this rank is killed, and replaced
  *
- * What is wrong is said on standard error, and the exit code is 1 then. */
+ * Errors are printed on standard error, and the exit code is 1 then. */
 #include <errno.h>
 #include <pmix.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
-# pmix.t - the PMIx server of a step: ranks of several nodes meet where Slurm
-# has none, survive each other, and nothing stays behind
+# pmix.t - the PMIx server of a step: ranks of several nodes connect where Slurm
+# has no PMIx, survive the loss of others, and nothing is left at the end
 set -u
 cd "$(dirname "$0")/../.." || exit
 # shellcheck source=tests/lib/tap.sh
@@ -35,7 +35,7 @@ step() # SRUN-ARG...: its output sorted in $said, its exit code
     return "$rc"
 }
 
-# Ranks and nodes as "0:n0 1:n0 ..." of a step that has met.
+# Ranks and nodes as "0:n0 1:n0 ..." of a step whose ranks have connected.
 met() # SRUN-ARG...
 {
     step "$@" "$program" meet || echo "exit code $?"
@@ -75,7 +75,7 @@ idle()
     [ "$(sb sinfo -h -p low -o '%D %T')" = '4 idle' ]
 }
 
-# ---- meeting
+# ---- wire-up
 
 is 'two ranks on each of four nodes' "$(met -N4 --ntasks-per-node=2)" \
     '0:n0 1:n0 2:n1 3:n1 4:n2 5:n2 6:n3 7:n3'
@@ -138,9 +138,9 @@ like 'auto leaves an --mpi alone' "$(env_of --mpi=pmi2)" '^PMI_FD='
 is 'and then is none of ours' "$(env_of --mpi=pmi2 | grep -v PMI_FD)" ''
 like 'server is ours in any case' "$(env_of --mpi=pmi2 --dt-pmix=server)" \
     '^PMIX_NAMESPACE=slurm-dt\.'
-is 'slurm is not ours' "$(env_of --dt-pmix=slurm)" ''
-is 'none is nobody' "$(env_of --dt-pmix=none)" ''
-is 'a variable says so, too' "$(SLURM_DT_PMIX=none env_of)" ''
+is '--dt-pmix=slurm: no server of ours' "$(env_of --dt-pmix=slurm)" ''
+is '--dt-pmix=none: no server' "$(env_of --dt-pmix=none)" ''
+is 'SLURM_DT_PMIX=none, too' "$(SLURM_DT_PMIX=none env_of)" ''
 is 'nor is a step that did not ask' "$(sb srun -Q -n1 env |
     grep -c -E '^(PMIX|DT_PMIX)')" 0
 is "a user's own settings of PMIx stay" \
@@ -170,7 +170,7 @@ like 'which is said' "$(cat "$said.err")" \
     'dt: rank 1 on node n0 was stopped for 5 s \(DT_HEARTBEAT\): it is killed$'
 step -N4 --ntasks-per-node=2 "$program" replace 3
 is 'a rank is replaced: exit code' $? 0
-is 'and all are there' "$(grep -c 'with the new one' "$said")" 8
+is 'and all ranks see the replacement' "$(grep -c 'with the new one' "$said")" 8
 
 ok 'nothing is left' wait_for 10 nothing_left
 ok 'no node was harmed' wait_for 20 idle
@@ -189,7 +189,7 @@ for pid in $(pgrep -f '^slurmstepd: '); do
     ! grep -qsz "^DT_SANDBOX_DIR=$cluster_dir" "/proc/$pid/environ" ||
         kill -KILL "$pid"
 done
-ok 'kill -9 of slurmstepd: the servers go' wait_for 10 nothing_left
+ok 'slurmstepd is killed: the servers end' wait_for 10 nothing_left
 sb scancel -u "$(id -un)"
 wait
 wait_for 40 idle
@@ -206,7 +206,7 @@ sleep 12
 sb scontrol resume "$job"
 wait "$suspended"
 is 'suspended for longer than a heartbeat: exit code' $? 0
-is 'and nothing is said' "$(cat "$said")" ''
+is 'and nothing is printed' "$(cat "$said")" ''
 wait_for 40 idle
 
 # shellcheck disable=SC2086 # options
@@ -214,7 +214,7 @@ sb srun -Q -N2 -n2 $gpus sleep 3 >/dev/null 2>&1 &
 wait_for 20 served 2
 servers | xargs kill -STOP
 wait
-ok 'servers that hang go with the step' wait_for 10 nothing_left
+ok 'servers that hang end with the step' wait_for 10 nothing_left
 servers | xargs -r kill -KILL
 
 # shellcheck disable=SC2086 # options
@@ -223,13 +223,13 @@ wait_for 20 served 2
 servers | xargs kill -KILL
 sb scancel -u "$(id -un)"
 wait
-ok 'kill -9 of the servers: their directories go' wait_for 10 nothing_left
+ok 'the servers are killed: their directories are removed' wait_for 10 nothing_left
 
 # shellcheck disable=SC2086 # options
 (timeout -s KILL 3 "$dt_sandbox" exec --dir "$cluster_dir" \
     srun -Q -N3 -n2 $gpus sleep 60; :) >/dev/null 2>&1
 sb scancel -u "$(id -un)"
-ok 'kill -9 of srun: all go' wait_for 20 nothing_left
+ok 'srun is killed: all end' wait_for 20 nothing_left
 wait_for 40 idle
 
 if [ "$mode" = namespaces ]; then

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* frames.c - a libFuzzer target: a stream between two daemons, in pieces of a
- * size that the first byte tells, and whatever frames come out of it read as
+ * size that the first byte selects, and whatever frames come out of it read as
  * entries and maps. fuzz.t builds it. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* link.c - a libFuzzer target: a link whose other end writes what it likes, in
- * pieces, before, in and after the handshake. The first byte tells the role;
+ * pieces, before, in and after the handshake. The first byte selects the role;
  * each piece has its length in front. munge is a stub that believes one word.
  * fuzz.t builds it. */
 #include <errno.h>

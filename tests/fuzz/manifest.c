@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* manifest.c - a libFuzzer target: what a checkpoint's directory may hold. The
- * first byte tells whether the others are a manifest, with its seal broken or
+ * first byte selects whether the others are a manifest, with its seal broken or
  * made good, a rank's part of one, or a file of tensors. fuzz.t builds it. */
 #include <stdlib.h>
 #include <string.h>

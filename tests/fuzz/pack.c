@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* pack.c - a libFuzzer target: PMIx's types as bytes, and the requests to
- * the store of what ranks publish. The first byte tells what the others are.
+ * the store of what ranks publish. The first byte selects what the others are.
  * fuzz.t builds it. */
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 
 #include "../unit/tl/ranks.h"
 
-/* Seconds for a send that nobody holds up, on emulated processors of a busy
+/* Seconds for a send that is not held up, on emulated processors of a busy
  * host. */
 #define PATIENCE 40
 

@@ -71,8 +71,8 @@ size_t dt_inbox_end(size_t slots);
 void dt_inbox_ring(const struct dt_inbox *box, size_t slot,
                    struct dt_ring *ring);
 
-/* A word for the owner, 0 at first, that any rank may post once: later ones are
- * ignored. */
+/* A number for the owner, 0 at first, which the first rank that posts one sets:
+ * later ones are ignored. */
 uint64_t dt_inbox_notice(const struct dt_inbox *box);
 void dt_inbox_post_notice(const struct dt_inbox *box, uint64_t notice);
 
@@ -83,7 +83,7 @@ void dt_inbox_sleep(const struct dt_inbox *box, unsigned us);
 
 /* Wake the owner, after something was sent to it. There is no fence: a wake-up
  * may be lost when the owner falls asleep at the same moment, so sleeps are
- * short. dt_inbox_wake_sleeper takes the word asleep of its page. */
+ * short. dt_inbox_wake_sleeper takes the flag asleep of its page. */
 void dt_inbox_wake_sleeper(_Atomic uint32_t *asleep);
 static inline void dt_inbox_wake(struct dt_inbox_page *page)
 {

@@ -74,7 +74,7 @@ static void drop_peer(struct dt_shm_peer *peer)
 
 /* A notice in an inbox: the rank that gave up, and the rank that it misses, if
  * any. */
-#define NOBODY SIZE_MAX
+#define NO_RANK SIZE_MAX
 static uint64_t notice_of(const struct dt_shm *shm, size_t missing)
 {
     return (uint64_t)(missing + 1) << 32 | (uint32_t)(shm->rank + 1);
@@ -145,7 +145,7 @@ static bool push(struct dt_shm *shm, struct dt_shm_peer *peer)
         req->status = DT_SUCCESS;
     }
     if (out->corrupt)
-        fail(shm, notice_of(shm, NOBODY), "rank %zu damaged the shared memory",
+        fail(shm, notice_of(shm, NO_RANK), "rank %zu damaged the shared memory",
              peer->rank);
     return moved;
 }
@@ -156,7 +156,7 @@ static bool length_matches(struct dt_shm *shm, struct dt_shm_peer *peer,
 {
     if (req->len == len)
         return true;
-    fail(shm, notice_of(shm, NOBODY),
+    fail(shm, notice_of(shm, NO_RANK),
          "rank %zu sent %zu bytes where rank %zu expected %zu (tag %#llx): "
          "the ranks disagree about the operation",
          peer->rank, len, shm->rank, req->len, (unsigned long long)tag);
@@ -191,7 +191,7 @@ static bool pull_header(struct dt_shm *shm, struct dt_shm_peer *peer)
     struct dt_unexpected *unexpected =
         dt_unexpected_get(&shm->pool, header.tag, header.len);
     if (!unexpected) {
-        fail(shm, notice_of(shm, NOBODY),
+        fail(shm, notice_of(shm, NO_RANK),
              "rank %zu has no memory for %zu bytes of rank %zu", shm->rank,
              (size_t)header.len, peer->rank);
         return false;
@@ -240,7 +240,7 @@ static bool pull(struct dt_shm *shm, struct dt_shm_peer *peer)
         moved = true;
     }
     if (peer->in.corrupt)
-        fail(shm, notice_of(shm, NOBODY), "rank %zu damaged the shared memory",
+        fail(shm, notice_of(shm, NO_RANK), "rank %zu damaged the shared memory",
              peer->rank);
     return moved;
 }
@@ -316,13 +316,13 @@ static void read_notices(struct dt_shm *shm)
     uint32_t unmapped =
         atomic_load_explicit(&shm->unmapped, memory_order_relaxed);
     if (damaged)
-        fail(shm, notice_of(shm, NOBODY),
+        fail(shm, notice_of(shm, NO_RANK),
              "rank %u posted what rank %zu did not expect: the ranks "
              "disagree about the operation (DT_CHECK=1 tells how), or "
              "its memory is damaged",
              damaged - 1, shm->rank);
     if (unmapped)
-        fail(shm, notice_of(shm, NOBODY),
+        fail(shm, notice_of(shm, NO_RANK),
              "cannot map the memory of rank %u: allow this process more "
              "address space (ulimit -v)",
              unmapped - 1);
@@ -528,7 +528,7 @@ static void shm_sleep(struct dt_tl *tl, unsigned us)
 static void shm_revoke(struct dt_tl *tl)
 {
     struct dt_shm *shm = dt_shm_of(tl);
-    fail(shm, notice_of(shm, NOBODY), "rank %zu has given up", shm->rank);
+    fail(shm, notice_of(shm, NO_RANK), "rank %zu has given up", shm->rank);
 }
 
 const struct dt_tl_ops dt_tl_shm = {

@@ -4,9 +4,9 @@
  * control messages that its two ends exchange.
  *
  * A rank connects at its first send to, or receive from, a peer, so that UCX
- * watches a peer from which it only receives, too. UCX does not tell the peer,
- * so the rank sends HELLO, and the peer makes its own endpoint at the latest
- * when it receives that:
+ * watches a peer from which it only receives, too. UCX does not notify the
+ * peer, so the rank sends HELLO, and the peer makes its own endpoint at the
+ * latest when it receives that:
  *
  *   both    HELLO -->           my endpoint exists
  *   lower   READY -->           I have received your HELLO

@@ -159,7 +159,7 @@ static dt_result_t make_worker(struct dt_ucx *ucx, struct dt_error *err)
                                   UCP_WORKER_ADDRESS_FLAG_NET_ONLY};
     status = ucp_worker_query(ucx->worker, &attr);
     if (status != UCS_OK)
-        return explain(status, "tell its address", err);
+        return explain(status, "report its address", err);
     ucx->addr = attr.address;
     return make_card(ucx, attr.address_length, err);
 }

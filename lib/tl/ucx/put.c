@@ -3,8 +3,8 @@
 /* put.c - long messages of the UCX transport over RDMA.
  *
  * A long tagged message of UCX 1.13 makes progress only while the receiver is
- * inside UCX. Here the receiver tells the sender the address of its buffer when
- * it posts the receive, and the sender puts the data there:
+ * inside UCX. Here the receiver sends the address of its buffer to the sender
+ * when it posts the receive, and the sender puts the data there:
  *
  *   sender    HEAD -->       in place of the message: its length
  *   receiver  TICKET -->     for such a tag: the address, and a number

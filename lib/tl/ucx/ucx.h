@@ -34,7 +34,7 @@
 
 /* A control message between two transports; doc/wire.md has its format. */
 enum dt_ucx_control_kind {
-    DT_UCX_HELLO = 1,    /* I have connected to you: tell me if you fail */
+    DT_UCX_HELLO = 1,    /* I have connected: notify me if you fail */
     DT_UCX_REVOKE = 2,   /* my transport has failed */
     DT_UCX_SHUTDOWN = 3, /* I expect nothing more from you */
     DT_UCX_READY = 4,    /* each of us has received the other's HELLO */

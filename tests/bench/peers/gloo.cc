@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* gloo.cc - Gloo; variants "ring" and "bcube" of gloo::allreduce, "chunked"
- * and "hd" of its older algorithms. The ranks meet in the folder BENCH_STORE
+ * and "hd" of its older algorithms. The ranks rendezvous in the folder BENCH_STORE
  * and talk through the interface GLOO_SOCKET_IFNAME. */
 #include <cstdio>
 #include <cstdlib>

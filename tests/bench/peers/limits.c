@@ -121,7 +121,8 @@ static void add_shared(struct pair *p, size_t size)
     add(p->out[0] + at, p->out[1] + at, p->in[0] + at, p->in[1] + at, half);
 }
 
-/* Nobody waits, so the numbers that come out are any: only the work counts. */
+/* No rank waits for another, so the sums are undefined: only the work counts.
+ */
 static void add_private(struct pair *p, size_t size)
 {
     int me = p->meeting.rank;
@@ -286,10 +287,10 @@ static int link_rate(const char *file, const char *iface, size_t bytes)
         return 64;
     meeting_open(&m, file, atoi(me), atoi(all), true);
     struct board_rank *rank = m.board->rank;
-    int door = listen_on(iface, rank[m.rank].host, sizeof(rank->host));
+    int listener = listen_on(iface, rank[m.rank].host, sizeof(rank->host));
     meeting_wait(&m);
     int to = connect_to(rank[(m.rank + 1) % m.size].host);
-    int from = accept(door, NULL, NULL);
+    int from = accept(listener, NULL, NULL);
     exchange(&m, to, from, bytes / 8);
     for (int i = 0; i < 3; i++)
         us[i] = exchange(&m, to, from, bytes);

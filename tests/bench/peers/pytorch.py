@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
 # pytorch.py - PyTorch's gloo, measured by the same code as the others, which is
-# the library $BENCH_LIBRARY; the ranks meet in the folder $BENCH_STORE
+# the library $BENCH_LIBRARY; the ranks rendezvous in the folder $BENCH_STORE
 
 import ctypes
 import datetime

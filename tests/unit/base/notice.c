@@ -148,7 +148,8 @@ static void bad_file(void)
     if (mkfifo(path, 0600))
         diag("no FIFO");
     passed++;
-    ok(!dt_notice_seen(), "nor a FIFO that nobody writes, and it is no wait");
+    ok(!dt_notice_seen(),
+       "nor a FIFO without a writer, and the call does not block");
     put(other, "yes\n", 4);
     rename(other, path);
     passed++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* card.c - cards: round trip, a golden sample, and bytes nobody should send. */
+/* card.c - cards: round trip, a golden sample, and damaged bytes. */
 #include <stdlib.h>
 #include <string.h>
 

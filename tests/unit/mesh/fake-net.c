@@ -125,7 +125,7 @@ void net_time(struct net *net, int64_t ms)
             dt_mesh_progress(net->node[i].mesh, net->now);
 }
 
-/* ---- what a mesh tells ---- */
+/* ---- what a mesh reports ---- */
 
 static void host_send(void *arg, size_t to, struct dt_frame *frame)
 {
@@ -137,7 +137,7 @@ static void host_send(void *arg, size_t to, struct dt_frame *frame)
     if (net->node[to].mesh && !net->cut[from][to] && !net->cut[to][from])
         push(net, from, to, frame);
     else
-        hang_up(net, to, from); /* nobody is there */
+        hang_up(net, to, from); /* no node is there */
 }
 
 static void host_ended(void *arg, size_t rank, const struct dt_mesh_rank *state)

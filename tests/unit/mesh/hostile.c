@@ -160,7 +160,7 @@ struct sample {
 
 enum { SAMPLES = 9 };
 
-static struct dt_frame *news(struct lone *peer, unsigned i)
+static struct dt_frame *event(struct lone *peer, unsigned i)
 {
     struct dt_mesh_rank state = {.how = DT_END_EXIT, .code = 3};
     struct dt_error err;
@@ -197,7 +197,7 @@ static void make_samples(struct sample s[SAMPLES])
     feed(&one, 10, join, 5);
     s[n++] = (struct sample){"JOIN", dt_frame_ref(join), 1, 0, 5};
     for (unsigned i = 0; i < 5; i++, n++) {
-        s[n] = (struct sample){"NEWS", news(&one, i), 1, 0, 0};
+        s[n] = (struct sample){"NEWS", event(&one, i), 1, 0, 0};
         s[n].least = s[n].frame->len - more[i];
     }
     fence(&nine, "abc");
@@ -214,7 +214,7 @@ static void make_samples(struct sample s[SAMPLES])
     dt_frame_unref(join);
 }
 
-/* A mesh that can take what the samples say. */
+/* A mesh that can receive the samples. */
 static void receiver(struct lone *lone, size_t node, bool joins)
 {
     struct dt_frame *join = made(dt_frame_begin(DT_WIRE_JOIN));

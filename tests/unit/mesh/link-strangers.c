@@ -44,7 +44,7 @@ static size_t get(int fd, void *data, size_t room)
     return n > 0 ? (size_t)n : 0;
 }
 
-/* Say this, and see the link break. */
+/* Send this, and see the link break. */
 static void send_bytes(const char *what, const void *data, size_t len,
                        dt_result_t result, const char *why)
 {
@@ -129,7 +129,7 @@ static void test_strangers(void)
             "PMIx 5.0.1");
 }
 
-/* ---- what was said in another handshake ---- */
+/* ---- replays of another handshake ---- */
 
 struct record {
     unsigned char hello[4096], proof[4096];
@@ -187,7 +187,7 @@ static void test_replay(void)
     }
 }
 
-/* The acceptor's own credential comes back. */
+/* The acceptor's own credential is reflected. */
 static void test_reflection(void)
 {
     struct record record;

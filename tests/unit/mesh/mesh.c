@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* mesh.c - collectives, news and questions among nodes, case by case. */
+/* mesh.c - collectives, events and requests among nodes, case by case. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,7 +217,7 @@ static void test_left(void)
     finish("leaving");
 }
 
-/* Whether the news or its BYE come first is up to the network. */
+/* The network decides whether the event or BYE arrives first. */
 static void test_known_leaves(void)
 {
     size_t wrong = 0;

@@ -17,7 +17,7 @@
 #include "../tap.h"
 
 #define NODES 6
-#define JOB   ((uint32_t)getpid()) /* its ports are nobody else's */
+#define JOB   ((uint32_t)getpid()) /* no other test has its ports */
 #define LONG  120000               /* ms: nothing here takes so long */
 
 static struct munged munged;
@@ -155,7 +155,7 @@ static void send_guest(struct client *client)
     pthread_create(&client->thread, NULL, run_guest, client);
 }
 
-/* Until the other end has said how it ended. */
+/* Until the other end has reported how it ended. */
 static const char *reason_of(struct client *client)
 {
     for (;;) {
@@ -185,7 +185,7 @@ static void free_guest(struct client *client)
 
 /* ---- tests ---- */
 
-static void test_meeting(void)
+static void test_rendezvous_opens(void)
 {
     struct rendezvous rendezvous;
     struct client clients[NODES];
@@ -221,7 +221,7 @@ static void test_meeting(void)
         free_guest(&clients[i]);
 }
 
-/* Some clients tell their entries. */
+/* Some clients send their entries. */
 static void come(struct client *clients, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -230,9 +230,9 @@ static void come(struct client *clients, size_t count)
         pthread_join(clients[i].thread, NULL);
 }
 
-/* And leave; what the rendezvous says in the end. */
-static dt_result_t meet(struct client *clients, size_t count,
-                        struct rendezvous *rendezvous)
+/* And leave; returns the result of the rendezvous. */
+static dt_result_t join_all(struct client *clients, size_t count,
+                            struct rendezvous *rendezvous)
 {
     come(clients, count);
     for (size_t i = 0; i < count; i++)
@@ -273,7 +273,7 @@ static void test_loopback(void)
         clients[i].hosts = i ? host : "127.0.0.1";
     }
     clients[0].entry.ip[12] = 127;
-    meet(clients, NODES, &rendezvous);
+    join_all(clients, NODES, &rendezvous);
     char text[DT_ADDRESS_TEXT] = "";
     if (clients[0].map)
         dt_address_text(clients[0].map->entry[0].ip, text);
@@ -319,7 +319,7 @@ static void test_errors(void)
     open_place(&rendezvous, -1, 10000);
     make_guest(&clients[0], 0, rendezvous.port);
     make_guest(&clients[1], 4, rendezvous.port);
-    ok(meet(clients, 2, &rendezvous) == DT_ERR_TIMED_OUT &&
+    ok(join_all(clients, 2, &rendezvous) == DT_ERR_TIMED_OUT &&
            strstr(rendezvous.err.text, "4 of 6") &&
            strstr(rendezvous.err.text, " 1, 2, 3, 5"),
        "nodes that do not register are named: %s", rendezvous.err.text);
@@ -386,7 +386,7 @@ static void test_search(void)
     client.ms = 0;
     run_guest(&client);
     ok(client.rc == DT_ERR_TIMED_OUT && strstr(client.err.text, "refused"),
-       "nobody there: %s", client.err.text);
+       "no listener: %s", client.err.text);
     client.hosts = "no-such-host.invalid";
     run_guest(&client);
     ok(client.rc == DT_ERR_TIMED_OUT && strstr(client.err.text, "no-such-host"),
@@ -464,7 +464,7 @@ static void test_ports(void)
     for (uint32_t i = 0; i < NODES; i++)
         make_guest(&clients[i], i, 0);
     clients[2].hosts = "no-such-host.invalid,127.0.0.1";
-    ok(meet(clients, NODES, &rendezvous) == DT_SUCCESS,
+    ok(join_all(clients, NODES, &rendezvous) == DT_SUCCESS,
        "the rendezvous is found after a port that does not reply and one of "
        "another version: %s",
        rendezvous.err.text);
@@ -481,7 +481,7 @@ int main(void)
     if (!munged_start(&munged))
         return skip_all("no munged");
     int before = descriptors();
-    test_meeting();
+    test_rendezvous_opens();
     test_loopback();
     test_errors();
     test_loss();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* storm.c - many nodes that fence, ask, tell, die, leave and come back in
- * a random order: whoever survives agrees in the end. */
+/* storm.c - many nodes that fence, ask, broadcast, die, leave and are replaced
+ * in a random order: whoever survives agrees in the end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,8 +87,8 @@ static size_t living(struct storm *storm)
     return n;
 }
 
-static void rank_news(struct storm *storm, size_t node,
-                      const struct weather *weather)
+static void rank_event(struct storm *storm, size_t node,
+                       const struct weather *weather)
 {
     struct net *net = &storm->net;
     const struct dt_map_entry *entry = &net->map->entry[node];
@@ -126,7 +126,7 @@ static void act(struct storm *storm, const struct weather *weather)
         net_answer(net);
         break;
     case 6:
-        rank_news(storm, node, weather);
+        rank_event(storm, node, weather);
         break;
     default:
         if (living(storm) < 3)
@@ -136,7 +136,7 @@ static void act(struct storm *storm, const struct weather *weather)
         else if (net_random(net, 1000) < weather->leave)
             net_leave(net, node);
         else if (other != node && net->node[other].mesh &&
-                 living(storm) > 8 && /* a last pair would never meet again */
+                 living(storm) > 8 && /* a last pair would never connect */
                  net_random(net, 1000) < weather->cut)
             net_cut(net, node, other);
     }
@@ -251,10 +251,9 @@ int main(void)
 {
     season(&(struct weather){.name = "in calm"}, 40);
     season(&(struct weather){.name = "where ranks end", .end = 10}, 40);
-    season(&(struct weather){.name = "where they come back",
-                             .end = 30,
-                             .back = 900},
-           120);
+    season(
+        &(struct weather){.name = "with replacements", .end = 30, .back = 900},
+        120);
     season(&(struct weather){.name = "where nodes leave", .leave = 20}, 120);
     season(&(struct weather){.name = "where nodes are lost", .kill = 20}, 200);
     season(&(struct weather){.name = "where many are", .kill = 200}, 60);

@@ -94,7 +94,7 @@ static void too_long(void)
     ok(frame->failed && frame->len == DT_WIRE_MAX + 4, "and not a byte more");
     ok(dt_frame_end(&frame, &err) == DT_ERR_NO_MEMORY && !frame &&
            strstr(err.text, "256 MiB"),
-       "the end says so: %s", err.text);
+       "the end reports it: %s", err.text);
     free(data);
     frame = NULL;
     dt_frame_uint(frame, 4, 1);
@@ -177,7 +177,7 @@ static void streamed(void)
         dt_frame_unref(frames[i]);
 }
 
-/* What the inlet says to these bytes. */
+/* The result of the inlet for these bytes. */
 static dt_result_t verdict(const void *bytes, size_t len, size_t max,
                            struct dt_error *err)
 {

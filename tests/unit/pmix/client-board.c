@@ -157,7 +157,7 @@ void die_board(void)
     OK(fence_all());
     if (self.rank == 1)
         raise(SIGKILL);
-    wait_for(&heard, 1);
+    wait_for(&received, 1);
     IS(lookup("life", "", 0), PMIX_ERR_NOT_FOUND);
     OK(lookup("job", "all", 0));
     if (self.rank == 0) {
@@ -206,7 +206,7 @@ void die_root(void)
     snprintf(ready, sizeof(ready), "ready %u", self.rank);
     /* the server may be gone before it answers */
     publish(ready, "", PMIX_RANGE_SESSION, PMIX_PERSIST_SESSION);
-    wait_for(&heard, 1);
+    wait_for(&received, 1);
     TRUE(atomic_load(&heard_of) == 0);
     wait_for(&done, 1);
     IS(atomic_load(&looked_up), PMIX_ERR_COMM_FAILURE);

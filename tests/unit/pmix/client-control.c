@@ -72,7 +72,7 @@ void table(void)
         OK(PMIx_Finalize(NULL, 0));
         _exit(0);
     }
-    wait_for(&heard, 1);
+    wait_for(&received, 1);
     if (self.rank == 0)
         check_table(PMIX_QUERY_PROC_TABLE, PMIX_PROC_STATE_TERMINATED);
     /* the others are there until it has been seen */

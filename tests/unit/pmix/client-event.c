@@ -9,7 +9,7 @@
 
 #include "client.h"
 
-atomic_int heard;
+atomic_int received;
 _Atomic pmix_rank_t heard_of;
 atomic_int heard_code, heard_life = -1;
 
@@ -19,14 +19,14 @@ static void on_event(size_t handler, pmix_status_t status,
                      pmix_event_notification_cbfunc_fn_t cbfunc, void *arg)
 {
     (void)handler, (void)status, (void)results, (void)nresults;
-    if (atomic_load(&heard) == 0)
+    if (atomic_load(&received) == 0)
         atomic_store(&heard_of, source->rank);
     for (size_t i = 0; i < ninfo; i++)
         if (strcmp(info[i].key, PMIX_EXIT_CODE) == 0)
             atomic_store(&heard_code, info[i].value.data.integer);
         else if (strcmp(info[i].key, PMIX_REINCARNATION) == 0)
             atomic_store(&heard_life, (int)info[i].value.data.uint32);
-    atomic_fetch_add(&heard, 1);
+    atomic_fetch_add(&received, 1);
     cbfunc(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, arg);
 }
 
@@ -36,7 +36,7 @@ void listen_to(pmix_status_t code)
          0);
 }
 
-/* Rank 1 is killed; nobody waits for it in vain. */
+/* Rank 1 is killed; no rank waits for it in vain. */
 void die(void)
 {
     uint32_t number;
@@ -45,7 +45,7 @@ void die(void)
     OK(fence_all());
     if (self.rank == 1)
         raise(SIGKILL);
-    wait_for(&heard, 1);
+    wait_for(&received, 1);
     TRUE(atomic_load(&heard_of) == 1);
     TRUE(atomic_load(&heard_code) == 128 + SIGKILL);
     TRUE(atomic_load(&heard_life) == 0);
@@ -112,10 +112,10 @@ void die_two(void)
     } else if (self.rank < 3) {
         pause();
     }
-    wait_for(&heard, 1);
+    wait_for(&received, 1);
     if (self.rank == 0)
         IS(fence(two, 2, false), PMIX_ERR_PROC_ABORTED);
-    wait_for(&heard, 2);
+    wait_for(&received, 2);
     IS(fence_all(), PMIX_ERR_PROC_ABORTED);
 }
 
@@ -151,7 +151,7 @@ void leave(void)
     OK(fence_all());
     if (self.rank == 1)
         _exit(0);
-    wait_for(&heard, 1);
+    wait_for(&received, 1);
     TRUE(atomic_load(&heard_of) == 1);
 }
 
@@ -164,7 +164,7 @@ void finish(void)
         OK(PMIx_Finalize(NULL, 0));
         _exit(0);
     }
-    wait_for(&heard, 1);
+    wait_for(&received, 1);
     TRUE(atomic_load(&heard_of) == 1);
     IS(fence_all(), PMIX_ERR_PROC_ABORTED);
 }
@@ -178,16 +178,16 @@ void notify(void)
     if (self.rank == 0)
         OK(PMIx_Notify_event(code, &self, PMIX_RANGE_NAMESPACE, NULL, 0, NULL,
                              NULL));
-    wait_for(&heard, 1);
+    wait_for(&received, 1);
     TRUE(atomic_load(&heard_of) == 0);
     OK(fence_all());
 }
 
-/* The ranges of an event, and how often it is heard by rank 0, which tells it,
- * by rank 1, and by the others. */
+/* The ranges of an event, and how often it is received by rank 0, which tells
+ * it, by rank 1, and by the others. */
 static const struct {
     pmix_data_range_t range;
-    int heard[3];
+    int received[3];
 } ranges[] = {{PMIX_RANGE_PROC_LOCAL, {1, 0, 0}},
               {PMIX_RANGE_LOCAL, {1, 1, 1}},
               {PMIX_RANGE_NAMESPACE, {1, 1, 1}},
@@ -244,7 +244,7 @@ void events(void)
     OK(fence_all());
     for (size_t i = 0; i < RANGES; i++) {
         int count = atomic_load(&heard_ranges[i]);
-        int wanted = ranges[i].heard[self.rank < 2 ? self.rank : 2];
+        int wanted = ranges[i].received[self.rank < 2 ? self.rank : 2];
         if (ranges[i].range == PMIX_RANGE_LOCAL && !is_near(0))
             wanted = 0;
         if (count != wanted)
@@ -290,7 +290,7 @@ void rejoin(void)
         TRUE(PMIx_Register_event_handler(&code, 1, NULL, 0, on_joined, NULL,
                                          NULL) >= 0);
         OK(fence_all());
-        wait_for(&heard, 1);
+        wait_for(&received, 1);
         TRUE(atomic_load(&heard_of) == 1 && atomic_load(&heard_life) == 0);
         wait_for(&joined, 1);
         TRUE(atomic_load(&joined_rank) == 1 && atomic_load(&joined_life) == 1);
@@ -321,9 +321,9 @@ void heartbeat(void)
         OK(PMIx_Process_monitor(&what, PMIX_MONITOR_HEARTBEAT_ALERT, &how, 1,
                                 NULL, NULL));
     } else {
-        wait_for(&heard, 1);
+        wait_for(&received, 1);
         TRUE(atomic_load(&heard_of) == 1);
     }
     OK(fence_all());
-    TRUE(atomic_load(&heard) == (self.rank != 1));
+    TRUE(atomic_load(&received) == (self.rank != 1));
 }

@@ -4,7 +4,7 @@
  *
  *   pmix-client MODE
  *
- * Each mode tries one thing on all ranks and says on standard error what was
+ * Each mode tries one thing on all ranks and prints on standard error what was
  * wrong; the exit code is 1 then. */
 #include "client.h"
 

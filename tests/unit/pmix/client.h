@@ -36,8 +36,8 @@ int publish(const char *key, const char *text, pmix_data_range_t range,
             pmix_persistence_t persistence);
 int lookup(const char *key, const char *wanted, int seconds);
 
-/* pmix-client-event.c: what was heard of since listen_to */
-extern atomic_int heard;             /* how often */
+/* pmix-client-event.c: events received since listen_to */
+extern atomic_int received;          /* how often */
 extern _Atomic pmix_rank_t heard_of; /* the first rank */
 extern atomic_int heard_code, heard_life;
 void listen_to(pmix_status_t code);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
-# dt-run-loss.t - libdt hears from the launcher that a rank is lost
+# dt-run-loss.t - the launcher notifies libdt that a rank is lost
 
 top=$(cd "$(dirname "$0")/../../.." && pwd)
 # shellcheck source=tests/lib/tap.sh
@@ -16,7 +16,7 @@ mkfifo "$tmp/pipe"
 # who waits for a time-out does not pass: this one is longer than any run's
 export TMPDIR=$tmp DT_LOSS_PIPE=$tmp/pipe DT_TIMEOUT=600
 
-# What the survivors say, and what dt-run says of the lost.
+# What the survivors print, and what dt-run prints about the lost ranks.
 run() # N MODE
 {
     timeout -k 5 320 "$build/pmix/dt-run" --no-kill -t 300 -n "$1" \

@@ -31,7 +31,7 @@ static dt_result_t allreduce(void)
                         DT_STREAM_NONE);
 }
 
-static void tell(dt_result_t rc)
+static void report(dt_result_t rc)
 {
     printf("rank %d: %s: %s\n", dt_rank(), dt_strerror(rc), dt_last_error());
     fflush(stdout);
@@ -44,18 +44,18 @@ static void die(void)
 {
     if (dt_rank() == 2)
         raise(SIGKILL);
-    tell(allreduce());
+    report(allreduce());
 }
 
 static void leave(void)
 {
     if (dt_rank() == 2)
         _exit(0);
-    tell(allreduce());
+    report(allreduce());
 }
 
 /* Rank 0 waits for rank 1, which is well, but comes only when rank 0 has given
- * up: nobody but the launcher can tell rank 0. */
+ * up: only the launcher can notify rank 0. */
 static void wait_in_vain(void)
 {
     const char *name = getenv("DT_LOSS_PIPE");
@@ -70,7 +70,7 @@ static void wait_in_vain(void)
     else
         expect(fgetc(pipe) == EOF, "rank 0 has given up");
     fclose(pipe);
-    tell(dt_rank() ? allreduce() : rc);
+    report(dt_rank() ? allreduce() : rc);
 }
 
 static void elsewhere(void)
@@ -89,7 +89,7 @@ static void server(void)
     wait_in_vain();
 }
 
-/* It is dt_test that hears of it. */
+/* dt_test reports it. */
 static void test(void)
 {
     dt_request_t request = NULL;
@@ -98,7 +98,7 @@ static void test(void)
     dt_result_t rc = dt_ibarrier(dt_comm_world(), DT_STREAM_NONE, &request);
     while (rc == DT_SUCCESS && (rc = dt_test(&request)) == DT_IN_PROGRESS)
         rc = DT_SUCCESS;
-    tell(rc);
+    report(rc);
 }
 
 /* All is well, whatever the exit code says. */

@@ -248,7 +248,7 @@ static void test_left_out(void)
            strcmp(back.all[1].key, "three") == 0,
        "an attribute that does not travel is left out");
     ok(back.count == 2 && back.all[1].flags == PMIX_INFO_REQD,
-       "what directives say of memory stays");
+       "directives about memory are kept");
     ok(dt_pack_value(frame, &all[1].value) == PMIX_ERR_NOT_SUPPORTED,
        "a pointer is refused");
     dt_pmix_info_free(&back);

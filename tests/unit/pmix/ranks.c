@@ -4,7 +4,7 @@
  *
  *   pmix-ranks MODE [NUMBER]
  *
- * Each mode tries one thing and says on standard error what was wrong; the
+ * Each mode tries one thing and prints on standard error what was wrong; the
  * exit code is 1 then. */
 #include <pmix.h>
 #include <pthread.h>
@@ -86,7 +86,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint32_t ended[64], joined[64]; /* how often, by their lives */
-} heard = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, {0}, {0}};
+} received = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, {0}, {0}};
 
 static void on_event(size_t handler, pmix_status_t status,
                      const pmix_proc_t *source, pmix_info_t info[],
@@ -98,16 +98,16 @@ static void on_event(size_t handler, pmix_status_t status,
     for (size_t i = 0; i < ninfo; i++)
         if (strcmp(info[i].key, PMIX_REINCARNATION) == 0)
             which = info[i].value.data.uint32;
-    pthread_mutex_lock(&heard.lock);
+    pthread_mutex_lock(&received.lock);
     if (source->rank < 64) {
         bool joined = status == DT_EVENT_PROC_JOINED;
-        uint32_t *most =
-            joined ? &heard.joined[source->rank] : &heard.ended[source->rank];
+        uint32_t *most = joined ? &received.joined[source->rank]
+                                : &received.ended[source->rank];
         uint32_t count = joined ? which : which + 1;
         *most = count > *most ? count : *most;
     }
-    pthread_cond_broadcast(&heard.changed);
-    pthread_mutex_unlock(&heard.lock);
+    pthread_cond_broadcast(&received.changed);
+    pthread_mutex_unlock(&received.lock);
     cbfunc(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, arg);
 }
 
@@ -124,10 +124,10 @@ static void wait_until(const uint32_t *counter, uint32_t count)
     clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += LONG_S;
     int rc = 0;
-    pthread_mutex_lock(&heard.lock);
+    pthread_mutex_lock(&received.lock);
     while (*counter < count && rc == 0)
-        rc = pthread_cond_timedwait(&heard.changed, &heard.lock, &end);
-    pthread_mutex_unlock(&heard.lock);
+        rc = pthread_cond_timedwait(&received.changed, &received.lock, &end);
+    pthread_mutex_unlock(&received.lock);
     TRUE(rc == 0);
 }
 
@@ -291,7 +291,7 @@ static void absent(void)
         put("seen", 1);
     else
         OK(get(size - 1, "seen", LONG_S, &number));
-    /* nobody leaves before all have got what they want */
+    /* no rank leaves before all have got their data */
     OK(PMIx_Connect(&everybody, 1, NULL, 0));
 }
 
@@ -323,7 +323,7 @@ static void node_dies(void)
         pause();
     IS(fence_all(), PMIX_ERR_PROC_ABORTED);
     for (size_t i = 0; i < ndead; i++)
-        wait_until(&heard.ended[dead[i].rank], 1);
+        wait_until(&received.ended[dead[i].rank], 1);
     put("second", self.rank);
     OK(fence(living, nliving, true));
     for (size_t i = 0; i < nliving; i++)
@@ -372,7 +372,7 @@ static void replace(void)
     TRUE(ask_life() == life);
     for (uint32_t round = life; round <= number_given && !wrong; round++) {
         if (self.rank != 1)
-            wait_until(&heard.joined[1], round);
+            wait_until(&received.joined[1], round);
         put("node", (uint32_t)getppid());
         snprintf(key, sizeof(key), "%u.number", round);
         put(key, 1000 * round + self.rank);
@@ -388,7 +388,7 @@ static void replace(void)
         if (self.rank == 1)
             raise(SIGKILL);
         IS(fence_all(), PMIX_ERR_PROC_ABORTED);
-        wait_until(&heard.ended[1], round + 1);
+        wait_until(&received.ended[1], round + 1);
         OK(fence(living, nliving, false));
         if (self.rank == 0)
             kill((pid_t)node, SIGUSR1);

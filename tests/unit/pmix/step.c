@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* step.c - what the plugin tells dt-pmixd of a step. */
+/* step.c - the configuration of a step that the plugin sends to dt-pmixd. */
 #include "daemon/step.h"
 
 #include <stdio.h>

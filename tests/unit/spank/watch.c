@@ -56,7 +56,8 @@ static void lead(const int life[2])
     _exit(0);
 }
 
-/* What is said until it is n letters, or nobody says more. */
+/* Is this what the processes report, up to so many letters, or until they
+ * report nothing more? */
 static bool says(const char *wanted)
 {
     char got[64] = "";
@@ -180,9 +181,9 @@ static void by_file(void)
     await_ready(&watch);
     kill(watch.pid, SIGUSR1);
     kill(watch.pid, SIGINT);
-    ok(says(""), "nobody hears anything as yet");
+    ok(says(""), "no signal before the notice");
     give_notice("\1");
-    ok(says("UU"), "the notice: each leader is told once, no child is");
+    ok(says("UU"), "the notice: each leader is signalled once, no child is");
     give_notice("\1");
     kill(watch.pid, SIGTERM);
     ok(says(""), "and not again");

@@ -99,7 +99,7 @@ static void case_killed_before_connect(struct rank *r)
 }
 
 /* Those who wait for others than the dead one learn of it, too. */
-static void case_killed_news(struct rank *r)
+static void case_killed_event(struct rank *r)
 {
     char reason[64];
     struct trap trap;
@@ -188,7 +188,7 @@ static void case_revoke_stranger(struct rank *r)
     leave(r);
 }
 
-/* A peer that stands still keeps nobody from giving up. */
+/* A stopped peer does not keep the others from revoking. */
 static void case_revoke_stopped(struct rank *r)
 {
     size_t len = 16 * MIB;
@@ -223,7 +223,7 @@ static void case_revoke_stopped(struct rank *r)
         kill(r->board->pid[victim(r)], SIGCONT);
 }
 
-/* Long messages to and from everybody, under way. */
+/* Long messages to and from all ranks, under way. */
 struct storm {
     size_t len;
     char *out;
@@ -380,7 +380,7 @@ static const struct tl_case cases[] = {
     {"a peer is killed in a message", case_killed_in_message, true},
     {"a peer is killed, send pending", case_killed_sending, true},
     {"a peer is killed before connect", case_killed_before_connect, true, true},
-    {"a death reaches those who wait for others", case_killed_news, true},
+    {"a death reaches those who wait for others", case_killed_event, true},
     {"a peer leaves after sending", case_exit_after_sending},
     {"revoke", case_revoke},
     {"revoke by one that never connected", case_revoke_stranger},

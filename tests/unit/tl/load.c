@@ -254,7 +254,7 @@ static void case_registered(struct rank *r)
 
 /* ---- the end ---- */
 
-/* Many messages that nobody receives, on all links, some of them long. */
+/* Many messages that are never received, on all links, some of them long. */
 static void case_close_full(struct rank *r)
 {
     enum { N = 20 };

@@ -57,7 +57,7 @@ void node_complain(struct node_rank *r, int line, const char *fmt, ...)
             node_complain(r, __LINE__, __VA_ARGS__);                           \
     } while (0)
 
-/* Meet the others, without the transport. */
+/* Synchronize with the other ranks, without the transport. */
 void node_barrier(struct node_rank *r);
 
 /* Open a board of all ranks. */

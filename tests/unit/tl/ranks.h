@@ -54,7 +54,7 @@ void complain(struct rank *r, int line, const char *fmt, ...)
             complain(r, __LINE__, __VA_ARGS__);                                \
     } while (0)
 
-/* Meet the others, without messages. */
+/* Synchronize with the other ranks, without messages. */
 void barrier(struct rank *r);
 
 /* Take no part in barriers any more. */
@@ -80,14 +80,14 @@ dt_result_t await(struct rank *r, struct dt_tl_req *req);
          (r->ops->check(r->tl, &r->err), dt_strerror((req)->status)),          \
          r->err.text)
 
-/* Everybody sends one message to everybody, so that all are connected. */
+/* Each rank sends one message to each other, so that all are connected. */
 void greet_all(struct rank *r);
 
 /* Neighbours in a ring. */
 size_t after(const struct rank *r);
 size_t before(const struct rank *r);
 
-/* Contents that tell sender, tag and position. */
+/* Contents that identify sender, tag and position. */
 void fill(char *buf, size_t len, size_t sender, uint64_t tag);
 bool filled(const char *buf, size_t len, size_t sender, uint64_t tag);
 
@@ -98,10 +98,11 @@ char *memory(struct rank *r, size_t len);
 size_t victim(const struct rank *r);
 void await_death(struct rank *r, size_t rank);
 
-/* The transport has failed, and says so with these words. */
+/* The transport has failed with this text. */
 void need_failed(struct rank *r, struct dt_tl_req *req, const char *reason);
 
-/* Receives that never come true, in memory nobody may touch afterwards. */
+/* Receives that never complete, in memory that must not be written afterwards.
+ */
 struct trap {
     char *buf;
     size_t len;

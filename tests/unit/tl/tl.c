@@ -96,7 +96,7 @@ static void case_same_tag(struct rank *r)
     leave(r);
 }
 
-/* A long message nobody wants yet is in front of one that is waited for. */
+/* A long unexpected message is in front of one that is waited for. */
 static void case_overtake(struct rank *r)
 {
     join(r);
@@ -265,7 +265,7 @@ static void case_close_order(struct rank *r)
     leave(r);
 }
 
-/* Messages nobody receives, short and long, are no reason to complain. */
+/* Messages that are never received, short and long, are no error. */
 static void case_close_unwanted(struct rank *r)
 {
     join(r);
