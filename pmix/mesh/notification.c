@@ -9,7 +9,7 @@
  *   JOINED  : rank u32 | incarnation u32
  *   LOST    : node u32 | why, a text to the end
  *   LEFT    : node u32
- *   TOLD    : bytes to the end: dt_mesh_broadcast
+ *   BROADCAST : bytes to the end: dt_mesh_broadcast
  *   PROBE   : nothing
  *
  * The first number is 1. Number 0 is for what is not sent on: the LOST that

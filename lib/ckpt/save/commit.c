@@ -5,14 +5,15 @@
  *
  *   every rank: write its files into .step-N.partial-T, sync them, vote
  *   rank 0:     if all votes are SUCCESS, join the ranks' parts as the manifest
- *   leaders:    write the manifest, sync, rename to step-N, sync;
+ *   committers: write the manifest, sync, rename to step-N, sync;
  *               otherwise remove the partial directory
- *   rank 0:     broadcast the result; where each node has a directory of its
- * own, the ranks vote on it leaders:    prune, after the save is in all tiers
+ *   rank 0:     broadcast the result, on which the ranks vote where each node
+ *               has a directory of its own
+ *   committers: prune old checkpoints, after the save is in all tiers
  *
- * The leader is rank 0 where all nodes share the directory, else one rank of
+ * The committer is rank 0 where all nodes share the directory, else one rank of
  * each node. A rank that has voted SUCCESS must not touch its files any more,
- * because a leader may be committing them. */
+ * because a committer may be working on them. */
 #include "ckpt/save/commit.h"
 
 #include <errno.h>

@@ -53,9 +53,9 @@ struct dt_operation {
     uint32_t slot;  /* k of "the k-th message" */
     size_t message; /* SEND, RECV: number among the messages */
     uint32_t round;
-    size_t offset; /* FOLD, FETCH: in the piece; POST: of the hole */
+    size_t offset; /* REDUCE_ROUND, FETCH: in the piece; POST: of the hole */
     size_t hole;   /* POST: length of the hole */
-    double factor; /* SCALE, FOLD */
+    double factor; /* SCALE, REDUCE_ROUND */
     uint32_t ndeps;
     size_t edges; /* first of the list of dependents, or DT_OPERATION_NONE */
 };

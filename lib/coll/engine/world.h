@@ -105,8 +105,8 @@ bool dt_world_progress(struct dt_world *world);
 dt_result_t dt_world_fail(struct dt_world *world, dt_result_t why,
                           const struct dt_error *err);
 
-/* Hear of lost ranks from the launcher, and fail then; patience as in boot.h's
- * news. */
+/* Check whether the launcher has reported lost ranks, and fail the world then;
+ * patience as in dt_boot_ops.check. */
 void dt_world_listen(struct dt_world *world, int patience);
 
 /* Check, by a few system calls, whether ranks that a request waits for have

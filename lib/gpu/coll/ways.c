@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* ways.c - by which of its ways a communicator's calls on GPU memory go:
- * as the user wants; else as the tuning parameters say; without both, what
- * exchanges in a node can by these, and the rest through the host, or handed to
- * the network where it is.
+/* ways.c - choose the way of a communicator's collectives on GPU memory: what
+ * DT_GPU_WAY says, else the rule of the tuning file. Without both, kernels over
+ * CUDA IPC do what they can inside a node; the rest is staged through the host
+ * or, where the network reads GPU memory, sent directly.
  *
- * Nothing is measured here to choose: the ways give different bits, and those
- * are to be the same in every run. dt-bench --tune measures, once. */
+ * Nothing is measured here: the ways give different bits, and a program gets
+ * the same bits in every run. dt-bench --tune measures once and writes the
+ * file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

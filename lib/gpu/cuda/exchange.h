@@ -1,33 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* exchange.h - the bodies of the kernels that exchange with other GPUs;
- * see struct dt_gpu_exchange, and kernels.h for how they are included.
+/* exchange.h - the bodies of the kernels that exchange data with other GPUs;
+ * see struct dt_gpu_exchange for what they do and kernels.h for how they are
+ * included.
  *
- * A board is flags, mail, then two slots. Block b has line b of the flags, its
- * mail, and the region b of each slot for itself: between ranks, only blocks of
- * the same number meet, in rounds that they count in their line, where a graph
- * that is replayed finds them. In round r it puts what it shows into slot
- * r % 2, tells everyone, waits for everyone, and reads.
+ * Each rank has a board: flags, LL buffers, then two slots. Block b of a kernel
+ * owns line b of the flags, its LL buffer, and region b of each slot, so blocks
+ * of the same number on all ranks exchange with each other and with no others.
+ * They count their rounds in their line of flags, where the replay of a graph
+ * finds the count. In round r a block writes its data into slot r % 2, writes
+ * its flag at every peer, waits for the flags of all peers, and reads their
+ * slots.
  *
- * Two slots suffice: who writes round r + 2 has been told of round r + 1 by all
- * ranks, whether they show anything or not, and each tells it only after having
- * read all of round r. What is still read is round r + 1, in the other slot.
+ * Two slots are enough. A rank that writes round r + 2 has seen the flags of
+ * all ranks for round r + 1, and each rank writes that flag only after it has
+ * read all of round r. Only round r + 1, in the other slot, may still be read.
  *
- * SPREAD meets a second time in its round, on flags of their own, and shows
- * the results behind what it showed first; the same holds for them.
+ * SPREAD synchronizes a second time in each round, by flags of their own, and
+ * writes the results behind its inputs; the same argument holds for them.
  *
- * Posting does without the flags and the slots: a round is one letter from
- * every rank to every rank, in the mail of the one that gets it, and its words
- * say themselves that they have come; see post. These rounds have a count of
- * their own: flags that nobody writes must not fall 2^31 rounds behind. */
+ * A posted round needs neither flags nor slots. It is NCCL's LL protocol: every
+ * rank writes one message into the LL buffer of every rank, and each word of it
+ * carries the round number as its flag; see post. Posted rounds have a count of
+ * their own, because flags that nobody writes must not fall 2^31 rounds behind.
+ */
 #ifndef DT_GPU_CUDA_EXCHANGE_H
 #define DT_GPU_CUDA_EXCHANGE_H
 
 #include "gpu/cuda/kernels.h"
 
-/* The flags of a block: of each rank, the last round that it has shown, and has
- * reduced its part of; my round; the blocks that have ended, in block 0's; my
- * round of letters. */
+/* The flags of a block: the last round that each rank has written, and whose
+ * part it has reduced; this rank's round; the number of blocks that have ended,
+ * in block 0's line; this rank's count of posted rounds. */
 struct line {
     uint32_t shown[DT_CUDA_PEERS], reduced[DT_CUDA_PEERS];
     uint32_t round, ended, posted;
@@ -39,7 +43,7 @@ FN struct line *line_of(char *board, uint32_t block)
     return (struct line *)board + block;
 }
 
-/* Where a block counts its rounds. */
+/* The count of rounds that a block uses. */
 FN uint32_t *count_of(const struct dt_exchange_args *a, struct dt_block block)
 {
     struct line *line = line_of(a->board[a->rank], block.index);
