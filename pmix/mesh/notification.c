@@ -4,10 +4,12 @@
  * neighbour to neighbour; each has its origin and a number there, so that it
  * counts once.
  *
- *   NEWS    = origin u32 | number u32 | kind u8 | ...
+ *   EVENT   = origin u32 | number u32 | kind u8 | ...
  *   ENDED   : rank u32 | incarnation u32 | how u8 | finalized u8 | code i32
- *   JOINED  : rank u32 | incarnation u32 LOST    : node u32 | why, a text to
- * the end LEFT    : node u32 TOLD    : bytes to the end: dt_mesh_broadcast
+ *   JOINED  : rank u32 | incarnation u32
+ *   LOST    : node u32 | why, a text to the end
+ *   LEFT    : node u32
+ *   BROADCAST : bytes to the end, of dt_mesh_broadcast
  *   PROBE   : nothing
  *
  * The first number is 1. Number 0 is for what is not sent on: the LOST that

@@ -3,9 +3,10 @@
 /* pmix-step.c - a PMIx program for pmix.t, to be run by srun:
  *
  *   pmix-step meet             each rank gets a number of each other
- *   pmix-step lose HOW RANK..  these ranks are lost: by kill or stop they see
- * to it themselves, by wait it is done to them; the others hear of each and go
- * on pmix-step replace RANK     this rank is killed, and comes back
+ *   pmix-step lose HOW RANK..  these ranks are lost: by kill or stop they end
+ *                              themselves, by wait they are ended; the
+ *                              others are notified of each and go on
+ *   pmix-step replace RANK     this rank is killed and replaced
  *
  * What is wrong is said on standard error, and the exit code is 1 then. */
 #include <errno.h>

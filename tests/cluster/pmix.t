@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
-# pmix.t - the PMIx server of a step: ranks of several nodes meet where Slurm
+# pmix.t - the PMIx server of a step: ranks of several nodes connect where Slurm
 # has none, survive each other, and nothing stays behind
 set -u
 cd "$(dirname "$0")/../.." || exit
@@ -75,7 +75,7 @@ idle()
     [ "$(sb sinfo -h -p low -o '%D %T')" = '4 idle' ]
 }
 
-# ---- meeting
+# ---- rendezvous
 
 is 'two ranks on each of four nodes' "$(met -N4 --ntasks-per-node=2)" \
     '0:n0 1:n0 2:n1 3:n1 4:n2 5:n2 6:n3 7:n3'
@@ -139,7 +139,7 @@ is 'and then is none of ours' "$(env_of --mpi=pmi2 | grep -v PMI_FD)" ''
 like 'server is ours in any case' "$(env_of --mpi=pmi2 --dt-pmix=server)" \
     '^PMIX_NAMESPACE=slurm-dt\.'
 is 'slurm is not ours' "$(env_of --dt-pmix=slurm)" ''
-is 'none is nobody' "$(env_of --dt-pmix=none)" ''
+is 'none starts no server' "$(env_of --dt-pmix=none)" ''
 is 'a variable says so, too' "$(SLURM_DT_PMIX=none env_of)" ''
 is 'nor is a step that did not ask' "$(sb srun -Q -n1 env |
     grep -c -E '^(PMIX|DT_PMIX)')" 0
@@ -189,7 +189,7 @@ for pid in $(pgrep -f '^slurmstepd: '); do
     ! grep -qsz "^DT_SANDBOX_DIR=$cluster_dir" "/proc/$pid/environ" ||
         kill -KILL "$pid"
 done
-ok 'kill -9 of slurmstepd: the servers go' wait_for 10 nothing_left
+ok 'SIGKILL of slurmstepd: the servers end' wait_for 10 nothing_left
 sb scancel -u "$(id -un)"
 wait
 wait_for 40 idle
@@ -223,13 +223,13 @@ wait_for 20 served 2
 servers | xargs kill -KILL
 sb scancel -u "$(id -un)"
 wait
-ok 'kill -9 of the servers: their directories go' wait_for 10 nothing_left
+ok 'SIGKILL of the servers: no directory is left' wait_for 10 nothing_left
 
 # shellcheck disable=SC2086 # options
 (timeout -s KILL 3 "$dt_sandbox" exec --dir "$cluster_dir" \
     srun -Q -N3 -n2 $gpus sleep 60; :) >/dev/null 2>&1
 sb scancel -u "$(id -un)"
-ok 'kill -9 of srun: all go' wait_for 20 nothing_left
+ok 'SIGKILL of srun: all processes end' wait_for 20 nothing_left
 wait_for 40 idle
 
 if [ "$mode" = namespaces ]; then

@@ -8,7 +8,8 @@
  *   leaders:    write the manifest, sync, rename to step-N, sync;
  *               otherwise remove the partial directory
  *   rank 0:     broadcast the result; where each node has a directory of its
- * own, the ranks vote on it leaders:    prune, after the save is in all tiers
+ *               own, the ranks vote on it
+ *   leaders:    prune, after the save is in all tiers
  *
  * The leader is rank 0 where all nodes share the directory, else one rank of
  * each node. A rank that has voted SUCCESS must not touch its files any more,

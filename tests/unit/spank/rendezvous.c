@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* meeting.c - what srun and slurmstepd say of the PMIx servers' meeting, and
- * what a server says to the ranks. */
+/* rendezvous.c - what srun and slurmstepd pass to the PMIx servers for their
+ * rendezvous, and what a server passes to the ranks. */
 #include "server/rendezvous.h"
 
 #include <string.h>
