@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* drain.c - a thread in the background, and writing a file that nobody will
+/* drain.c - a thread in the background, and writing a file that will not be
  * read soon. */
 #include "ckpt/drain.h"
 
@@ -21,7 +21,7 @@
 #define CHUNK (8 << 20)   /* written at once, by way of a copy or at a pace */
 #define RUN   (128 << 20) /* otherwise: the disk is idle between two writes */
 #define SMALL (1 << 20)   /* not worth the trouble */
-#define PAUSE 0.05 /* seconds until it looks again whether somebody waits */
+#define PAUSE 0.05 /* seconds between two checks whether a thread waits */
 
 /* ---- the thread ---- */
 

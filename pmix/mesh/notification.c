@@ -4,7 +4,7 @@
  * neighbour to neighbour; each has its origin and a number there, so that it
  * counts once.
  *
- *   NEWS    = origin u32 | number u32 | kind u8 | ...
+ *   EVENT   = origin u32 | number u32 | kind u8 | ...
  *   ENDED   : rank u32 | incarnation u32 | how u8 | finalized u8 | code i32
  *   JOINED  : rank u32 | incarnation u32
  *   LOST    : node u32 | why, a text to the end

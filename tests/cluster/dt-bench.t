@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
 # dt-bench.t - dt-bench in steps of a cluster: right results, bad arguments
-# told once, and a link that tc has slowed is found and named
+# reported once, and a link that tc has slowed is found and named
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/lib/tap.sh
@@ -35,7 +35,7 @@ for operation in reduce bcast allgather reduce_scatter alltoall sendrecv \
         "$(step "$tool" "$operation" -b 4 -e 256K -f 64 -n 3)" \
         '^# Out of bounds values : 0 OK$'
 done
-is "a bad argument is told once" "$(step "$tool" -o plus | grep -c dt-bench:)" 1
+is "a bad argument: one line" "$(step "$tool" -o plus | grep -c dt-bench:)" 1
 
 # ---- slow links ----
 

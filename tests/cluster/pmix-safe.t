@@ -39,7 +39,7 @@ once_each()
 {
     ! grep -o 'dt: node n[0-9]*' "$said" | sort | uniq -d | grep .
 }
-soon=55 # seconds; who is told of nothing waits for 60
+soon=55 # seconds; a daemon that is not notified waits for 60
 ends() # NAME LINE-AS-REGEX SRUN-ARG...
 {
     local name=$1 line=$2 begin=$SECONDS
@@ -195,7 +195,7 @@ END
     cp "$cluster_share/one/said" "$said"
     is 'the attacked step continues' "$attacked:$(met)" 0:4
 
-    # ---- killed while the others are met
+    # ---- killed during the rendezvous
 
     # The second node comes last, so the daemon of the third has told where it
     # is and waits.

@@ -37,7 +37,7 @@ echo "run ${SLURM_RESTART_COUNT:-0} on $SLURM_JOB_NODELIST"
 srun "$@" sleep 1000
 exit 1 # where a node fails, srun itself may end well
 END_RUNS
-# stays: its first run does not leave, whoever tells it.
+# stays: its first run does not leave on a notice.
 cat >"$cluster_share/stays" <<'END_STAYS'
 #!/bin/bash
 echo "run ${SLURM_RESTART_COUNT:-0} on $SLURM_JOB_NODELIST"
@@ -292,7 +292,7 @@ refuses 'no job' 'which job? There is none around this; see dt-requeue --help' \
     64
 refuses 'no number' 'a job is a number, or 123_4 for an element of an array, '\
 'not 1x; see dt-requeue --help' 64 1x
-refuses 'a reason for nobody' '--now does not notify the job: leave '\
+refuses 'a reason without a notice' '--now does not notify the job: leave '\
 '--reason out; see dt-requeue --help' 64 --now --reason x "$deaf"
 wait_for 10 has told requeued
 wait_for 10 has held requeued
@@ -330,7 +330,7 @@ is 'once more than allowed: it does not run' "$(lines lost-never)" \
 'run 0 on n3
 dt: not run again: Slurm has requeued the job once more than --dt-requeue '\
 'allows: a higher nodefail= or preempt= allows more'
-is 'told by hand' "$(lines told)" \
+is 'notified by dt-requeue' "$(lines told)" \
 'run 0
 listening
 told: at noon
@@ -365,7 +365,7 @@ sb scontrol shutdown slurmctld
 wait_for 10 sh -c '! "$1" exec --dir "$2" timeout 1 scontrol ping | grep -q UP' \
     sh "$dt_sandbox" "$cluster_dir"
 rm "$out/up"
-sleep 2 # the script has ended, and nobody hears of it
+sleep 2 # the script has ended, and slurmctld does not notice
 sb slurmctld >/dev/null 2>&1
 wait_for 30 has middle '^run' 2
 is 'slurmctld restarts in the middle: nothing is lost' "$(lines middle)" \
@@ -374,7 +374,7 @@ dt: requeued (1 of 100): the program asked for it
 run'
 wait_for 15 ended "$middle" "$twice"
 
-# ---- a signal for the tasks' own processes, and for nobody else
+# ---- a signal for the tasks' own processes only
 
 stay=$cluster_share/stay
 touch "$stay"
@@ -402,14 +402,14 @@ heard() # NAME
     grep -E '^(leader|child|its)' "$out/$1" | sort
 }
 leaders=$'child 0: up\nchild 1: up\nleader 0: told\nleader 1: told'
-is '#SBATCH --dt-notice-signal: told by hand twice, signalled once' \
+is '#SBATCH --dt-notice-signal: notified by dt-requeue twice, signalled once' \
     "$(heard by-hand)" "$leaders"
 is 'preempted: signalled' "$(heard pushed)" "$leaders"
 is 'SLURM_DT_NOTICE_SIGNAL: signalled before the time is over' \
     "$(heard in-time)" "$leaders"
 wait_for 30 ended "$by_hand" "$pushed"
 # shellcheck disable=SC2016 # for the inner shell
-is 'nobody is left who would signal' "$(sb sh -c '
+is 'no watching process is left' "$(sb sh -c '
     for pid in $(pgrep -f "dt-requeue [_]watch"); do
         ! grep -q "dt-notice.$1" "/proc/$pid/environ" || echo "$pid"
     done' sh "$cluster")" ''

@@ -114,7 +114,7 @@ is "and withheld" "$(sb srun -N1 --gpus-per-node=1 \
 ok "PMIx is the default" sb srun -N2 -n2 printenv PMIX_RANK
 
 if [ "$EUID" -ne 0 ]; then
-    is "nobody else gets at the sandbox's key or socket" \
+    is "no other user can read the sandbox's key or socket" \
         "$(stat -c %a "$cluster_dir")" 700
 fi
 
@@ -140,7 +140,7 @@ ok "status without --dir means the surrounding one" sb "$dt_sandbox" status
 if [ "$mode" = namespaces ]; then
     kill -KILL "$(cat "$cluster_dir/run/n1")"
     wait_for 5 test -s "$cluster_dir/run/failed"
-    like "status tells of a node that lost its power" \
+    like "status reports a node that lost its power" \
         "$(dts status --dir "$cluster_dir")" 'failed +n1 ended'
     dts down --dir "$cluster_dir" 2>/dev/null
     cluster_up 2>/dev/null
@@ -201,9 +201,9 @@ fi
 # shellcheck disable=SC2046 # numbers
 kill -KILL $(pids_of slurmctld) $(pids_of slurmd | head -n 1) \
     $(pids_of '[^ ]*/sleep 987' | tail -n 1) $(pids_of munged)
-is "status tells that the controller is gone" \
+is "status reports that the controller has ended" \
     "$(status dts status --dir "$cluster_dir")" 1
-ok "down after kill -9 of daemons and a task" dts down --dir "$cluster_dir"
+ok "down after SIGKILL of daemons and a task" dts down --dir "$cluster_dir"
 is "leaves no process, mount or file" "$(left)" ""
 if [ "$mode" = namespaces ]; then
     is "nor a namespace" \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
-# spank-safe.t - the plugin harms nobody: a job that does not ask for it has
+# spank-safe.t - the plugin does no harm: a job that does not ask for it has
 # the environment it had without, and a bad wish ends with one line, an exit
 # code, and idle nodes
 set -u

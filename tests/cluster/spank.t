@@ -79,7 +79,7 @@ is 'verbose: one row per task' "$(tail -n +2 <<<"$err" | rows)" \
 1 n0 1 2,3 2,3,0,1
 2 n1 0 0,1 0,1,2,3
 3 n1 1 2,3 2,3,0,1'
-is 'verbose: the table tells the truth' \
+is 'verbose: the table agrees with the environment' \
     "$(grep ^CUDA_VISIBLE_DEVICES "$cluster_share/env" | sort | uniq -c |
         tr -s ' ')" \
     $' 2 CUDA_VISIBLE_DEVICES=0,1,2,3\n 2 CUDA_VISIBLE_DEVICES=2,3,0,1'

@@ -130,10 +130,10 @@ is "and knew the restarts" "$(awk -F, '$3 == "start" { print $2 }' m.csv |
 ok "the digest of its weights is that of the undisturbed one" \
     grep -qx "weights $(digest_of ../reference/log) after $steps steps" log
 ok "and so is every bit" cmp w ../reference/w
-is "a start that was told to leave lost no step" "$(awk -F, '
+is "a run that got the notice lost no training step" "$(awk -F, '
     $3 == "start" && told != "" && told != $5 { print told " -> " $5 }
     { told = $3 == "preempted" ? $5 : "" }' m.csv)" ""
-is "all were told, but for those that lost a node" \
+is "all got the notice, but for those that lost a node" \
     "$(grep -c ,preempted, m.csv)" 11
 lost=$(awk -F, '$3 == "start" && n++ && !told { print last - $5 }
     { told = $3 == "preempted" } $3 == "loss" { last = $5 }' m.csv |

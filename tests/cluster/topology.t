@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
-# topology.t - nodes that are told to be an HGX H100: each task gets the GPUs,
+# topology.t - nodes configured as an HGX H100: each task gets the GPUs,
 # CPUs, memory and NICs that belong together, however Slurm binds tasks; what
 # the user set stays; without a topology jobs run all the same
 set -u
@@ -218,7 +218,7 @@ if [ "$(dts status --dir "$cluster_dir" | awk '$1 == "mode" { print $2 }')" \
 else
     interfaces='' # the nodes talk over the loopback
 fi
-is 'the interface by which ranks meet' "$(sb srun -Q -w n0 -n1 \
+is 'the interface by which ranks connect' "$(sb srun -Q -w n0 -n1 \
     --gpus-per-node=1 --dt-gpus "$get" '.*_SOCKET_IFNAME' 2>/dev/null)" \
     "$interfaces"
 
@@ -343,7 +343,7 @@ fails 'a bad SBATCH_DT_CPU_BIND' 1 \
 like '--dt-nics=help' "$(sb srun --dt-nics=help true)" '^  rail '
 like '--dt-cpu-bind=help' "$(sb salloc --dt-cpu-bind=help)" '^  none '
 
-is 'SLURM_DT_NICS without --dt-gpus harms nobody' \
+is 'SLURM_DT_NICS without --dt-gpus changes nothing' \
     "$(sb env SLURM_DT_NICS=rail srun -Q -w n0 -n1 --gpus-per-node=1 "$say" \
         2>&1 | cut -d' ' -f4,7)" 'nothing -'
 is 'SLURM_DT_NICS' "$(sb env SLURM_DT_NICS=map:mlx5_4 srun -Q -w n0 -n1 \
@@ -412,7 +412,7 @@ helper 'echo "it is broken" >&2; exit 3'
 falls_back 'dt-topo fails' 'helper ended with status 3: it is broken$'
 helper 'kill -SEGV $$'
 falls_back 'dt-topo crashes' 'helper was ended by signal 11$'
-is 'and the table leaves out what nobody knows' "$(sb srun -Q -w n0 -n1 \
+is 'and the table leaves out what is unknown' "$(sb srun -Q -w n0 -n1 \
     --gpus-per-node=2 --dt-gpus=verbose true 2>&1 |
     awk '$2 == "0" { print $5, $7, $8, $9 }')" '0,1 - - -'
 helper 'exit 0'
@@ -437,13 +437,13 @@ ok 'and nothing is left of it' wait_for 5 no_nap
 # shellcheck disable=SC2016 # for the helper
 helper '[ "$3" = n0 ] || { echo "it is broken" >&2; exit 3; }
 exec cat '"$cluster_share/hgx.topo"
-like 'verbose tells of a node that is not that of rank 0' "$(sb srun -Q -N2 \
+like 'verbose reports a node that is not that of rank 0' "$(sb srun -Q -N2 \
     --ntasks-per-node=1 --gpus-per-node=4 --dt-gpus=verbose true 2>&1)" \
     'dt: note: node n1: GPUs are dealt out in order, .*: it is broken'
 # shellcheck disable=SC2016 # for the helper
 helper '[ "$3" = n0 ] || lost="/^Gpu=2 /s/$/ Lost=yes/"
 exec sed "$lost" '"$cluster_share/hgx.topo"
-is 'a lost GPU is told without verbose, by node and name' \
+is 'a lost GPU is reported without verbose, by node and name' \
     "$(sb srun -Q -N2 --ntasks-per-node=1 --gpus-per-node=4 --dt-gpus true \
         2>&1 | grep lost)" \
     'dt: note: node n1: GPU 2 was granted, but is lost to the node: tell the '\
@@ -453,7 +453,7 @@ crowded()
 {
     sb "$@" 2>&1 | grep cores
 }
-is 'tasks that must leave the cores near their GPUs: told without verbose' \
+is 'tasks that must leave the cores near their GPUs: reported without verbose' \
     "$(crowded srun -Q -w n0 -n "$ncpus" --gpus-per-node=4 --dt-gpus true)" \
     'dt: note: too few cores near the GPUs of some tasks were granted, they run '\
 'on far ones: ask for --gres-flags=enforce-binding, or for more cores with '\

@@ -48,7 +48,7 @@ ok "the training comes back and ends" wait_for 90 ended "$job_low"
 is "as COMPLETED too" "$(state_of "$job_low")" COMPLETED
 step=$(sed -n 's/^preempted: checkpoint at step \([0-9]*\), exit 75$/\1/p' \
     preempted/log)
-like "it was told to leave in the middle" "$step" '^[1-9][0-9]*$'
+like "it got the notice in the middle" "$step" '^[1-9][0-9]*$'
 ok "it resumed at the same step" has preempted/log "^resumed at step $step\$"
 is "it ran twice" "$(grep -c ',start,' preempted/m.csv)" 2
 is "the digest of its weights is that of the undisturbed one" \

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
-# gpu-ranks.sh - for tests of ranks on the mock driver, to be sourced behind
+# gpu-ranks.sh - for tests of ranks on the mock driver, to be sourced after
 # tap.sh, with the checkout in $top:
 #   $build, $ranks, $program  gpu-ranks; the second as libtool does not wrap it,
 #                             which would bring the mocks back

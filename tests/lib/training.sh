@@ -96,7 +96,7 @@ has() # FILE REGEX
     grep -qsE -e "$2" "$1"
 }
 
-# How fast a machine is nobody knows, so a training that has to be long enough
+# The speed of the machine is unknown, so a training that has to be long enough
 # for something is measured.
 epochs_for() # SECONDS METRICS EPOCHS
 {

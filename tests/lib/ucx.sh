@@ -4,7 +4,7 @@
 #   past_ucx COMMAND...   prints what COMMAND does, and has its exit code; runs
 #                         it once more, a few times, where UCX gave up
 # UCX 1.13 can fail an assertion of its own when several connections break at
-# once: such a run tells nothing of us.
+# once: such a run is no test of slurm-dt.
 # shellcheck shell=bash
 
 past_ucx() # COMMAND...

@@ -202,8 +202,8 @@ static dt_result_t check_directory(int dirfd, const char *dir,
     if (st.st_uid != geteuid() && st.st_mode & S_IWOTH)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "checkpoint directory %s belongs to user %u and "
-                            "everybody may write there: make one of your own "
-                            "in it and name that",
+                            "all users may write there: make a directory of "
+                            "your own in it and name that",
                             dir, (unsigned)st.st_uid);
     return DT_SUCCESS;
 }
@@ -230,8 +230,8 @@ static dt_result_t open_lock(int dirfd, const char *dir, int *lock,
     close(fd);
 planted:
     return dt_error_set(err, DT_ERR_INVALID_ARG,
-                        "%s/%s is not a file that slurm-dt made: see who put "
-                        "it there, and remove it",
+                        "%s/%s was not created by slurm-dt: check where it "
+                        "comes from, and remove it",
                         dir, DT_DIRECTORY_LOCK_NAME);
 }
 

@@ -20,8 +20,8 @@ dt_result_t dt_manifest_read(struct dt_manifest *manifest, int dirfd,
                              uint64_t *identity, struct dt_error *err);
 
 /* Set the offsets of the slices of a manifest of version 1, which only the
- * headers of the files in the directory dirfd tell. Version 2 has them already.
- * Errors: CORRUPT, IO, NO_MEMORY. */
+ * headers of the files in the directory dirfd contain. Version 2 has them
+ * already. Errors: CORRUPT, IO, NO_MEMORY. */
 dt_result_t dt_manifest_locate(struct dt_manifest *manifest, int dirfd,
                                struct dt_error *err);
 

@@ -262,8 +262,8 @@ dt_result_t dt_store_publish(int dirfd, const char *partial, int64_t step,
     int rc = renameat(dirfd, partial, dirfd, name);
     if (rc && errno == ENOTDIR)
         return dt_error_set(err, DT_ERR_IO,
-                            "%s is there and no directory: see who put it "
-                            "there, and remove it",
+                            "%s exists and is not a directory: check where it "
+                            "comes from, and remove it",
                             name);
     if (rc && (errno == EEXIST || errno == ENOTEMPTY))
         rc = replace(dirfd, partial, name, old, &aside);

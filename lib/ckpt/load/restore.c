@@ -7,7 +7,7 @@
  * read directly there, any other into scratch memory, from which the runs are
  * copied. Files of this node are read block by block and hashed while a piece
  * is in the processor's cache; a rank that is alone on its node reads much of
- * them ahead, as an extra walk before has listed. Files of other nodes come in
+ * them ahead, from the list of a first walk. Files of other nodes come in
  * rounds: blocks and copies are collected until a round is full. */
 #include "ckpt/load/restore.h"
 

@@ -16,7 +16,7 @@
  *
  * In a turn a rank does its parts of all queues, in order of chunk and queue.
  * So two ranks send and receive in the same order, and no rank waits for
- * something that only a rank behind it could do: whatever the last rank of all
+ * something that only a later rank could do: whatever the last rank of all
  * waits for is there or on its way. */
 #include "ckpt/redundancy/chain.h"
 

@@ -98,7 +98,7 @@ dt_result_t dt_memory_private_dir(int dirfd, const char *name, int *fd,
         close(dir);
     return dt_error_set(err, DT_ERR_INVALID_ARG,
                         "%s is not a directory of this user's alone (mode "
-                        "0700): see who put it there, and remove it",
+                        "0700): check where it comes from, and remove it",
                         name);
 }
 

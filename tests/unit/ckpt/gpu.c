@@ -157,8 +157,8 @@ static void fails(dt_result_t (*call)(dt_ckpt_t, int64_t), dt_result_t code,
     need(dt_ckpt_latest(ckpt, &step) == DT_SUCCESS && step == 10, "the last");
 }
 
-/* A driver that fails on the last rank, and what all ranks are told; later it
- * does again what it should. */
+/* A driver that fails on the last rank, and the error on all ranks; later it
+ * works. */
 static void mode_broken(const char *arg)
 {
     static const struct {

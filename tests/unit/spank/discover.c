@@ -143,7 +143,7 @@ static void test_left_behind(void)
             fclose(file);
         usleep(1000);
     }
-    ok(gone, "a child that it leaves behind is ended");
+    ok(gone, "a remaining child is ended");
     free(text);
 }
 
@@ -185,7 +185,7 @@ static void test_failures(void)
 static void test_reaped(void)
 {
     signal(SIGCHLD, SIG_IGN); /* the kernel waits */
-    prints("somebody else has waited for it", "echo x", "x\n");
+    prints("the kernel has already reaped it", "echo x", "x\n");
     fails("also when it hangs", "sleep 1000", 200, DT_ERR_TIMED_OUT,
           "did not end");
     signal(SIGCHLD, SIG_DFL);

@@ -207,7 +207,7 @@ static void by_slurm(bool early)
     if (!early)
         await_ready(&watch);
     kill(watch.pid, SIGTERM);
-    ok(says("U"), "Slurm's SIGTERM%s: who is left is told",
+    ok(says("U"), "Slurm's SIGTERM%s: the remaining leader is signalled",
        early ? ", before it is ready" : "");
     end_watch(&watch);
     end_leader(&one);
@@ -228,7 +228,7 @@ static void by_the_same(void)
     end_leader(&one);
 }
 
-/* The job may be told to leave just as its script ends: not even the first
+/* The job may get the notice just as its script ends: not even the first
  * moments of the program that is to requeue it may end by that. */
 static void ended(void)
 {
@@ -265,7 +265,7 @@ static void none(void)
     const struct dt_helper how = {.argv = argv};
     ok(dt_watch_start(&watch, &how, getpid(), &err) == DT_ERR_NOT_FOUND &&
            !watch.fd && strstr(err.text, "/nonexistent"),
-       "a program that is not there is told");
+       "a missing program is reported");
     ok(dt_watch_add(&watch, getpid(), NULL) == DT_SUCCESS,
        "none runs: nothing");
     dt_watch_end(&watch);

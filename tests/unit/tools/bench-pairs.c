@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* bench-pairs.c - dt-bench's tournament: all meet once, nobody meets two at a
- * time; and the slow ones are found. */
+/* bench-pairs.c - dt-bench's tournament: each pair plays once, no rank has two
+ * partners at a time; and slow pairs are found. */
 #include <string.h>
 
 #include "pairwise/pairs.h"

@@ -63,7 +63,7 @@ is "one process needs no launcher" "$(rows <<<"$out" | awk '{ print $1, $2 }')" 
 like "a header says who ran where" "$out" \
     '^#  Rank   0 Pid +[0-9]+ on +[^ ]+ CPUs [0-9]'
 like "no value is wrong" "$out" '^# Out of bounds values : 0 OK$'
-like "the mean bandwidth is told" "$out" '^# Avg bus bandwidth    : [0-9]'
+like "the mean bandwidth is printed" "$out" '^# Avg bus bandwidth    : [0-9]'
 is "the columns" "$(rows <<<"$out" | head -n 1 |
     sed -E 's/[0-9]+\.[0-9]+/T/g' | tr -s ' ')" \
     " 8 2 float sum -1 T T T 0 T T T 0"

@@ -163,7 +163,7 @@ is "reshard does not overwrite" "$(status reshard $b job --ranks 4) \
 $(ckpt reshard $b job --ranks 4)" "1 dt-ckpt: $b is there already; --force \
 replaces it"
 cp -r job job2
-is "unless it is told to" "$(status reshard job2 job2 --ranks 4 --force)" 0
+is "unless --force is given" "$(status reshard job2 job2 --ranks 4 --force)" 0
 is "and then all is the same" "$(ckpt verify job2 | grep -c ok) \
 $(status diff job2 $b)" "2 0"
 
@@ -363,7 +363,7 @@ else
 fi
 is "export does not overwrite" "$(echo mine >file; status export $a file) \
 $(cat file)" "1 mine"
-is "unless it is told to" "$(status export $a file --force) $(wc -c <file)" \
+is "unless --force is given" "$(status export $a file --force) $(wc -c <file)" \
     "0 $(ckpt export $a file2; wc -c <file2)"
 is "import does not overwrite" "$(status import file job --step 10)" 1
 is "a name twice" "$(ckpt import file file2 x --step 1)" \
@@ -405,7 +405,7 @@ is "long rows" "$(ckpt import long.npy long --step 1
 
 # ---- ^C leaves nothing half-written ----
 
-# a file with a hole of a tebibyte: nobody sees the end of reading it
+# a file with a hole of a tebibyte: reading it never ends
 printf "\223NUMPY\1\0v\0%-117s\n" \
     "{'descr': '|u1', 'fortran_order': False, 'shape': (1099511627776,), }" >hole
 stop() # DIR COMMAND...; interrupt it when it has begun to write in DIR
@@ -441,7 +441,7 @@ is "export --numpy" "$(ckpt export $a --numpy np; cd np && echo *)" \
 "big.npy grid.npy rng.rank-0.npy rng.rank-1.npy rng.rank-2.npy rng.rank-3.npy \
 state.rank-0.npy state.rank-1.npy state.rank-2.npy state.rank-3.npy table.npy"
 is "it does not overwrite" "$(status export $a --numpy np)" 1
-is "unless it is told to" "$(status export $a --numpy np/ --force)" 0
+is "unless --force is given" "$(status export $a --numpy np/ --force)" 0
 is "and back" "$(ckpt import np/*.npy back --step 3; ckpt export back b.st
     ckpt export $a a.st; cmp a.st b.st)" ""
 if [ "$numpy" ]; then

@@ -67,7 +67,7 @@ like "no GPU, no tasks" "$(topo --input bare.topo --tasks 1)" 'has no GPU'
 ok "output that goes nowhere is an error" test "$(
     "$tool" --input good.topo >/dev/full 2>/dev/null; echo $?)" = 1
 
-is "told once, of JSON, too" "$("$tool" --input good.topo --tasks 64 --json 2>&1 \
+is "a write error, with --json" "$("$tool" --input good.topo --tasks 64 --json 2>&1 \
     >/dev/full)" "dt-topo: the output could not be written"
 like "a pipe with a name" "$(topo --input <(cat good.topo))" '^4 GPUs'
 printf 'DtTopology=1\nGpu=0 B\033[2J\007=x\n' >rude.topo
@@ -262,7 +262,7 @@ if [ -e "$fakes/libnvidia-ml.so.1" ] && asked >/dev/null 2>&1; then
     }
     like "a driver that crashes" "$(with_driver crash)" \
         '^dt-topo: asking the GPU driver failed \(it crashed with signal 6'
-    like "the rest is told all the same" "$(with_driver crash)" '^DtTopology'
+    like "the rest is printed" "$(with_driver crash)" '^DtTopology'
     like "a driver that hangs" "$(with_driver hang)" \
         '^dt-topo: asking the GPU driver failed \(it took longer than 5 s'
     is "neither answer is kept" "$(ls driver)" ""

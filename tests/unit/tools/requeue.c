@@ -69,9 +69,9 @@ static void test_decide(void)
     end.refused = true;
     decides("a step refused", end, NOT);
     end = (struct end){.by_hand = true, .status = 0};
-    decides("told by hand", end, CAUSE_HAND);
+    decides("notified by dt-requeue", end, CAUSE_HAND);
     end.state = STATE_CANCELLED;
-    decides("told by hand, and cancelled", end, NOT);
+    decides("notified by dt-requeue, and cancelled", end, NOT);
 }
 
 static void test_caps(void)

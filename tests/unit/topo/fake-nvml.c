@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* fake-nvml.c - stands in for the driver's libnvidia-ml.so.1 and plays the
+/* fake-nvml.c - replaces the driver's libnvidia-ml.so.1 and plays the
  * machine that the variable DT_FAKE_NVML names. With -DFAKE_NVML_OLD it has
  * only the functions without which nothing goes. */
 #include <stdio.h>

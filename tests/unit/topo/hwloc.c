@@ -378,7 +378,7 @@ static void live(void)
     }
     unsetenv("HWLOC_SYNTHETIC");
     ok(waitpid(pid, &status, 0) == pid && status == 0,
-       "what hwloc was told to pretend is not this machine");
+       "a synthetic hwloc topology is not taken for this machine");
 }
 
 static int recorded(const char *path, const struct stat *st, int flag,

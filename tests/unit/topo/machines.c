@@ -194,7 +194,7 @@ static void answers_as_expected(const struct machine *m, const dt_topo_t *topo,
     free(got);
 }
 
-/* ---- the same machine, told in other words ---- */
+/* ---- the same machine in another format ---- */
 
 /* As a helper that discovered topo prints it, and a task reads it. */
 static void answers_when_read_back(const struct machine *m,

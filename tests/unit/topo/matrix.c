@@ -41,7 +41,7 @@ static void test_today(void)
         return dt_topo_destroy(topo);
     ok(topo->links[0][1] == 18 && topo->links[0][2] == 0, "NVLinks");
     ok(topo->pci[0][1] == DT_PATH_NODE && topo->pci[0][2] == DT_PATH_SYS,
-       "where NVLink hides the PCI path, the NUMA node tells it");
+       "where NVLink hides the PCI path, it follows from the NUMA nodes");
     ok(topo->pci[0][3] == DT_PATH_PXB && topo->pci[4][2] == DT_PATH_PIX &&
            topo->pci[3][4] == DT_PATH_SYS,
        "paths to NICs and between them");
@@ -62,7 +62,7 @@ static void test_today(void)
 }
 
 /* Old: NICs under their names, between the GPUs and as rows, no NUMA column;
- * pasted with blanks for tabs, something before and behind. */
+ * pasted with blanks for tabs, text before and after. */
 static void test_old(void)
 {
     dt_topo_t *topo =

@@ -83,7 +83,7 @@ static void test_bare(void)
         "<nic><net name=\"eth0\" speed=\"-1\" port=\"0\"/>"
         "<net name=\"eth1\"/></nic></cpu></system>");
     if (!ok(topo && topo->ngpus == 4 && topo->nnics == 3,
-            "devices are told by their class, if by nothing else"))
+            "devices without other attributes are identified by class"))
         return dt_topo_destroy(topo);
     ok(topo->gpu[2].vendor == DT_VENDOR_AMD && !*topo->gpu[3].bus &&
            topo->gpu[0].vendor == DT_VENDOR_UNKNOWN,
@@ -180,7 +180,7 @@ static void test_nvlinks(void)
     ok(topo->gpu[0].nvswitch && !topo->gpu[1].nvswitch && topo->gpu[2].nvswitch,
        "who is on a switch");
     ok(topo->links[1][2] == 0 && topo->links[1][3] == 0,
-       "a POWER CPU or a GPU that is not listed joins nobody");
+       "a POWER CPU or a GPU that is not listed has no links");
     dt_topo_destroy(topo);
 }
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* nvml.c - what NVML adds to a topology, on machines that fake-nvml.c plays.
  * A library that is loaded already is the one that dlopen() finds under its
- * name: so the stand-in is loaded by its path first. */
+ * name: so the fake library is loaded by its path first. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,7 +321,7 @@ static void test_old(void)
     topo = node(2, bus);
     ok(ask("lost", topo, &err) == DT_SUCCESS && topo->gpu[1].lost &&
            !topo->gpu[0].lost,
-       "and tells the lost one by its index");
+       "and finds the lost GPU by its index");
     dt_topo_destroy(topo);
 }
 
@@ -342,7 +342,7 @@ int main(void)
 {
     test_none();
     void *library = load("new");
-    if (!ok(library != NULL, "a library that stands in for NVML"))
+    if (!ok(library != NULL, "a fake NVML library is loaded"))
         return tap_done();
     test_switched();
     test_direct();

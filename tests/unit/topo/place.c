@@ -149,7 +149,8 @@ static void test_sets(void)
     topo->gpu[0].lost = true;
     is_placed(ask_policy(topo, 1, DT_PLACE_COUNT, 2), OWN, "1,2",
               "DGX-1, a lost GPU is left over");
-    is_noted(ask(topo, 2), DT_PLACE_NOTE_LOST, "or owned, and the user told");
+    is_noted(ask(topo, 2), DT_PLACE_NOTE_LOST,
+             "or assigned, with a note for the user");
     dt_topo_destroy(topo);
 
     topo = pcie();

@@ -90,8 +90,8 @@ static void match_header(struct check *check, size_t file,
             strcmp(st->entry[e].tensor.name, piece[i].tensor->name) != 0) {
             char text[300];
             snprintf(text, sizeof(text),
-                     "its header tells otherwise of tensor %s than the "
-                     "manifest",
+                     "its header and the manifest disagree about tensor "
+                     "%s",
                      piece[i].tensor->name);
             damage_of_file(check, file, text);
             return;

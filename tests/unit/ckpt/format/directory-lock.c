@@ -119,13 +119,13 @@ static void test_one(void)
     snprintf(want, sizeof(want), "pid %d\n", getpid());
     ok(strstr(contents(), want) && strstr(contents(), "job 4711\n") &&
            strstr(contents(), "run run\n"),
-       ".lock says who");
+       ".lock names the owner");
     struct dt_directory_lock *first = guard;
     ok(take() == DT_ERR_BUSY && !guard, "once more: %s", err.text);
     snprintf(want, sizeof(want), "(process %d)", getpid());
     ok(strstr(err.text, "in use by job 4711 on ") && strstr(err.text, want) &&
            strstr(err.text, dir),
-       "it names who has it");
+       "the error names the owner");
     ok(child_takes("4712", "run", 0) == DT_ERR_BUSY, "nor another process");
     ok(child_takes("4712", "run", 1) == DT_ERR_BUSY,
        "nor another job after a restart");
@@ -140,10 +140,10 @@ static void test_one(void)
     }
     waitpid(pid, NULL, 0);
     ok(dt_directory_lock_held(first) && child_takes("1", "r", 0) == DT_ERR_BUSY,
-       "a forked child cannot give it away");
+       "a forked child cannot release the lock");
     dt_directory_lock_release(first);
     ok(*contents() == '\0' && child_takes("4712", "x", 0) == DT_SUCCESS,
-       "given back, it is free");
+       "once released, the lock is free");
     end();
 }
 
@@ -153,7 +153,7 @@ static void test_gone(void)
     pid_t pid = hold(false);
     ok(take() == DT_ERR_BUSY, "another process has it");
     kill_it(pid);
-    ok(take() == DT_SUCCESS, "killed, it has it no more");
+    ok(take() == DT_SUCCESS, "the lock is free once its owner is killed");
     dt_directory_lock_release(guard);
 
     pid = hold(true);
@@ -190,9 +190,9 @@ static void test_elsewhere(void)
     struct dt_directory_lock *lost = guard;
     ok(take_as("4711", "run", 1) == DT_SUCCESS &&
            !dt_directory_lock_held(lost) && dt_directory_lock_held(guard),
-       "who lives on after it was restarted elsewhere finds out");
+       "an owner whose job was restarted elsewhere loses the lock");
     dt_directory_lock_release(lost);
-    ok(dt_directory_lock_held(guard), "and takes nothing away");
+    ok(dt_directory_lock_held(guard), "and its release changes nothing");
     unlinkat(dirfd, ".lock", 0);
     ok(!dt_directory_lock_held(guard),
        "removing .lock takes it away from anyone");
@@ -200,7 +200,7 @@ static void test_elsewhere(void)
     ok(take_as("1", "r", 0) == DT_SUCCESS && dt_directory_lock_held(guard),
        "then it is free");
     dt_directory_lock_release(lost);
-    ok(dt_directory_lock_held(guard), "and is not given back by who lost it");
+    ok(dt_directory_lock_held(guard), "the former owner cannot release it");
     dt_directory_lock_release(guard);
     end_heir();
 }

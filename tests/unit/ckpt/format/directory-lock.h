@@ -18,7 +18,7 @@ static int dirfd = -1;
 
 static inline void begin(void)
 {
-    strcpy(dir, "/tmp/ckpt-guard-XXXXXX");
+    strcpy(dir, "/tmp/ckpt-lock-XXXXXX");
     if (!mkdtemp(dir) || (dirfd = open(dir, O_RDONLY | O_DIRECTORY)) < 0)
         abort();
 }

@@ -125,7 +125,7 @@ static void test_stop(void)
     struct dt_slice whole = {2, (int64_t[]){0, 0}, (int64_t[]){9, 9}};
     struct dt_slice column = {2, (int64_t[]){0, 4}, (int64_t[]){9, 1}};
     ok(!dt_slice_runs(&whole, &column, stop, &calls) && calls == 3,
-       "walking stops when it is told to");
+       "walking stops when the callback returns false");
     ok(dt_slice_count(&whole) == 81 &&
            dt_slice_count(&(struct dt_slice){0, NULL, NULL}) == 1,
        "a box without dimensions is one element");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* damage.c - checkpoints that somebody or something has damaged: they
- * are passed over, and nothing is lost. */
+/* damage.c - damaged checkpoints: they are skipped, and nothing is lost. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -233,7 +233,7 @@ static void test_error(const struct dt_source *source, const struct plan *plan,
     dt_result_t rc = take_all(ahead, plan, &right, &err);
     ok(started && rc == DT_ERR_CORRUPT && !strcmp(err.text, says),
        "byte %zu: %s", at, err.text);
-    ok(right == before, "behind %zu good blocks of %zu", right, before);
+    ok(right == before, "after %zu good blocks of %zu", right, before);
     dt_read_ahead_close(ahead);
     watch_begin();
 }

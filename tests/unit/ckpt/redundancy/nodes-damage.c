@@ -146,7 +146,7 @@ static void test_damaged_manifest(struct disk_job *job)
     for (int n = 0; n < 5; n++)
         flip(own_file(job, n, DT_MANIFEST_NAME), 200);
     ok(disk_job_load(job, 5, 5) == DT_ERR_CORRUPT && job->known[0] == 1,
-       "nobody: %s", job->err[0].text);
+       "no node has the manifest: %s", job->err[0].text);
 }
 
 static void test_damage(void)
@@ -183,7 +183,7 @@ static void test_cut_short(void)
     for (int r = 0; r < job.size; r++)
         all = all && job.rc[r] == DT_ERR_NO_SPACE &&
               strcmp(job.err[r].text, "rank 5 is full") == 0;
-    ok(all, "what goes wrong on one rank, all are told");
+    ok(all, "an error on one rank is returned on all ranks");
     disk_job_drop(&job);
     ok(!disk_job_save(&job, "rs:4+3", 3, 1, 30000, 9) &&
            job.rc[2] == DT_ERR_INVALID_ARG,
@@ -191,7 +191,7 @@ static void test_cut_short(void)
     disk_job_drop(&job);
 }
 
-/* Rank 1 is told in its n-th collective that it failed, and gives up. */
+/* Rank 1's n-th collective returns an error, and the rank gives up. */
 static int deaf_call;
 
 static void deaf_save(void *arg)

@@ -137,7 +137,7 @@ static void test_place(void)
     ok(good && disk_job_load(&job, 5, 5) == DT_SUCCESS, "two nodes are lost");
     disk_job_path(dir, &job, job.set, 1);
     snprintf(path, sizeof(path), "%s/%s", dir, ckpt_list(dir));
-    path[strlen(path) - 1] = '\0'; /* there is one, and a space behind it */
+    path[strlen(path) - 1] = '\0'; /* one name, and a space after it */
     ok(strcmp(ckpt_list(path),
               "manifest.json rank-00001-of-00005.safetensors ") == 0,
        "the first one's node has its file and a manifest: %s", ckpt_list(path));
@@ -146,7 +146,7 @@ static void test_place(void)
         snprintf(path, sizeof(path), "%s/step-%012d/%s", dir, STEP, name);
         good = good && access(path, F_OK) != 0;
     }
-    ok(good, "nobody else has it");
+    ok(good, "no other node has it");
     disk_job_path(dir, &job, job.set, 0);
     ckpt_remove_tree(strdup(dir));
     disk_job_path(dir, &job, job.set, 2);

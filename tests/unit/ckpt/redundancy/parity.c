@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* parity.c - parity that is made behind the program, from the memory of
+/* parity.c - parity that is computed in the background, from the memory of
  * the nodes and while the data is written: after the loss of any node, what is
  * loaded is bit for bit what was saved. */
 #include <stdio.h>

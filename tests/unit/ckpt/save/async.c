@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* async.c - checkpoints that are written behind the program: the copy in
+/* async.c - checkpoints that are written in the background: the copy in
  * the node's memory, which outlives it; full disks. */
 #include <glob.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include "../support/child.h"
 #include "ckpt/save/memory.h"
 
-static const char *id; /* of the runs of this test: nobody else's */
+static const char *id; /* of the runs of this test: unique */
 
 /* ---- processes ---- */
 
@@ -344,7 +344,7 @@ static int disk_full(const char *dir)
     return 1;
 }
 
-/* A background commit in which a rank dies: the others are told. */
+/* A background commit in which a rank dies: the others return an error. */
 static int die_at;
 
 static int dies(const char *dir)

@@ -162,7 +162,7 @@ static void test_much(void)
     char *dir = ckpt_temp_dir();
     struct series s = {.dir = dir, .right = true};
     fake_world_run(2, much_rank, &s);
-    ok(s.right, "24 MiB of each rank, saved behind and loaded");
+    ok(s.right, "24 MiB of each rank, saved in the background and loaded");
     char *path = NULL;
     if (asprintf(&path, "%s/step-%012d", dir, 2) < 0)
         abort();
@@ -268,7 +268,7 @@ static void test_when(void)
     for (int r = 0; r < 3; r++)
         ok(w.yes[0][r] == 0 && w.yes[1][r] == 20 && w.yes[2][r] == 0 &&
                w.yes[3][r] == 1,
-           "rank %d: no need, told to leave, no need, the time is over once: "
+           "rank %d: no need, notice, no need, interval over once: "
            "%d %d %d %d",
            r, w.yes[0][r], w.yes[1][r], w.yes[2][r], w.yes[3][r]);
     ckpt_remove_tree(dir);

@@ -191,7 +191,7 @@ static int planted_links(const char *dir)
     }
     int rc = ckpt_save(&job, 2);
     diag("%s", job.text[0]);
-    if (rc != DT_ERR_IO || !strstr(job.text[0], "see who put it there"))
+    if (rc != DT_ERR_IO || !strstr(job.text[0], "check where it comes from"))
         return 1;
     job.step = 30;
     if (ckpt_save(&job, 2) != DT_SUCCESS || ckpt_load(&job, 2) != DT_SUCCESS ||
@@ -219,6 +219,6 @@ int main(void)
     try(umask_077, "umask 077");
     try(umask_000, "umask 000");
     try(unreadable, "what cannot be read");
-    try(planted_links, "links that somebody planted");
+    try(planted_links, "symbolic links planted by another user");
     return tap_done();
 }

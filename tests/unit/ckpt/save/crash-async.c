@@ -21,7 +21,7 @@
 
 static const struct crash_plan plans[] = {
     {"in the foreground", 2, 1, false, false, false, NULL, 0},
-    {"behind the program", 2, 1, true, false, false, NULL, 0},
+    {"in the background", 2, 1, true, false, false, NULL, 0},
     {"one rank, without exchange", 1, 1, true, true, false, NULL, 0},
     {"without links", 2, 1, true, false, true, NULL, 0},
     {"two nodes, flushed", 2, 2, true, false, false, "none", 0},
@@ -156,7 +156,7 @@ static void test_power(const struct crash_plan *plan)
     crash_end();
 }
 
-/* ---- kill -9 ---- */
+/* ---- SIGKILL ---- */
 
 static bool kill_at(const struct crash_plan *plan, int at, int *wrong,
                     int *newer)

@@ -144,7 +144,7 @@ static void test_power(const struct plan *plan)
     ckpt_remove_tree(dir);
 }
 
-/* ---- kill -9 ---- */
+/* ---- SIGKILL ---- */
 
 /* Kill it before call number at. False if the save was over by then. */
 static bool kill_at(const struct plan *plan, int at, int *wrong, int *saw_new)

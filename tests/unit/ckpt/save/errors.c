@@ -271,7 +271,7 @@ static int dies_in_load(const char *dir)
     return 0;
 }
 
-/* One rank alone is told that a collective failed: rank 0 may be committing, so
+/* A collective fails on one rank only: rank 0 may be committing, so
  * it must not take its file away. */
 static int save_deaf(const char *dir)
 {
@@ -299,7 +299,7 @@ static void test_deaths(void)
 {
     for (dead_at = 1; dead_at < SAVE_VOTES; dead_at++) {
         char what[64];
-        snprintf(what, sizeof(what), "rank 2 does not hear of collective %d",
+        snprintf(what, sizeof(what), "collective %d fails on rank 2 only",
                  dead_at);
         try(deaf, what);
     }

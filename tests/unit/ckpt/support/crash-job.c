@@ -349,7 +349,7 @@ unsigned crash_choose(int count, int i)
             return nodes;
 }
 
-/* disk_begin's number of the shared one is that behind the nodes. */
+/* disk_begin's number of the shared directory follows those of the nodes. */
 static unsigned roots(unsigned lost)
 {
     unsigned nodes = lost & (CRASH_SHARED - 1);

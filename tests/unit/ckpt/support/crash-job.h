@@ -54,7 +54,7 @@ bool crash_loads(int from, int to, int *version);
 /* The same, or it is said what is missing. */
 bool crash_refuses(int from, int to);
 
-/* The next run saves and leaves nothing else behind. */
+/* The next run saves and leaves no other files. */
 bool crash_goes_on(void);
 
 /* How many nodes have something on disk that is being written. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* fake-world-place.h - where the ranks of a pretended communicator meet. */
+/* fake-world-place.h - shared state of the ranks of a fake communicator. */
 #ifndef FAKE_WORLD_PLACE_H
 #define FAKE_WORLD_PLACE_H
 
@@ -8,7 +8,7 @@
 
 struct message;
 
-/* One rank's end of a communicator; members share the place they meet at. */
+/* One rank's end of a communicator; the members share the place. */
 struct place {
     int size, arrived, generation;
     const void *post[FAKE_WORLD_MAX];
@@ -23,7 +23,7 @@ struct dt_comm {
     struct dt_comm *next;
 };
 
-/* Show the others buf; *deaf: they are not heard. false: place_gone(). */
+/* Show the others buf; *deaf: nothing is received. false: place_gone(). */
 bool place_post(struct dt_comm *comm, const void *buf, bool *deaf);
 
 /* What was posted may change again once all have left. */

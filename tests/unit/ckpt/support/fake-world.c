@@ -168,7 +168,7 @@ void fake_world_leave(bool leave, double seconds)
     left = seconds;
 }
 
-/* ---- meeting ---- */
+/* ---- barriers ---- */
 
 /* All ranks arrive; false if one never will. */
 static bool meet(struct dt_comm *comm)

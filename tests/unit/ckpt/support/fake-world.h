@@ -34,8 +34,8 @@ void fake_world_deaf_at(int call);
 void fake_world_lost_at(int wait);
 
 /* What dt_run_id() of the next worlds returns, with "-node" and the number of
- * the node behind it where there are several: the nodes share one machine.
- * NULL: one that nobody else has. Borrowed. */
+ * the node appended where there are several: the nodes share one machine.
+ * NULL: a unique one. Borrowed. */
 void fake_world_run_id(const char *id);
 
 /* What dt_should_exit() and dt_time_left() return from now on. */

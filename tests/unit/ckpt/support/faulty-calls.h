@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* faulty-calls.h - the system calls that change a file system, counted, and
- * one of them made to fail or to be the last; disk-model.h hears of them. For
- * programs linked with -Wl,--wrap of all that faulty-calls.c wraps. */
+ * one of them made to fail or to be the last; disk-model.h is notified of them.
+ * For programs linked with -Wl,--wrap of all that faulty-calls.c wraps. */
 #ifndef FAULTY_CALLS_H
 #define FAULTY_CALLS_H
 

@@ -298,7 +298,7 @@ static void sweep(int life)
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
     setsid();
-    /* whoever waits for the end of our output waits for no sweeper */
+    /* a reader of the test's output must not wait for this process */
     if (dup2(life, STDIN_FILENO) < 0 || close_range(1, ~0U, 0))
         _exit(1);
     while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR)

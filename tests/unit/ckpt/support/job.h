@@ -31,7 +31,7 @@ struct ckpt_job {
     unsigned salt;         /* what is saved depends on this, too */
     int die_rank, die_at;  /* that rank dies in its collective number die_at
                             * after dt_ckpt_open, from 1; 0 never */
-    bool deaf;             /* it does not die, but is told of a failure */
+    bool deaf;             /* it does not die, but its collective fails */
     const char *elsewhere; /* rank 1 works in this directory */
     bool wrong_step;       /* rank 1 is a step ahead */
     bool behind;           /* dt_ckpt_save_async, then other values */
