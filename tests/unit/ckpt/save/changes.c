@@ -268,7 +268,7 @@ static void test_when(void)
     for (int r = 0; r < 3; r++)
         ok(w.yes[0][r] == 0 && w.yes[1][r] == 20 && w.yes[2][r] == 0 &&
                w.yes[3][r] == 1,
-           "rank %d: no need, notice, no need, interval over once: "
+           "rank %d: no need, notice, no need, no time left, once: "
            "%d %d %d %d",
            r, w.yes[0][r], w.yes[1][r], w.yes[2][r], w.yes[3][r]);
     ckpt_remove_tree(dir);
