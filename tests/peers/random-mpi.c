@@ -5,7 +5,7 @@
 #include <mpi.h>
 #include <stdlib.h>
 
-#include "../unit/random-program.h"
+#include "../unit/coll/random-program.h"
 
 static struct random_comm parts[RANDOM_COMMS];
 static MPI_Comm comms[RANDOM_COMMS];
