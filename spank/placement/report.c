@@ -104,7 +104,7 @@ static void print_node_notes(const struct spank_dt *dt,
             dt_task_names(task, &task->gpu[k], 1, name);
             fprintf(out,
                     "dt: note: node %s: GPU %s was granted, but is lost to the "
-                    "node: notify the administrator\n",
+                    "node: tell the administrator\n",
                     task->node, name);
         }
 }
