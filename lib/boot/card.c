@@ -7,9 +7,10 @@
  *        8      4  version of the card
  *       12      4  version of the tag layout
  *       16     64  node name, NUL-padded
- *       80     4n  length of each transport's address, 0: none
- *   80 + 4n      4  length of the parameters, 0: none
- *   84 + 4n        the addresses and the parameters, one behind the other
+ *       80     32  secret
+ *      112     4n  length of each transport's address, 0: none
+ *  112 + 4n      4  length of the parameters, 0: none
+ *  116 + 4n        the addresses and the parameters, one behind the other
  */
 #include "boot/card.h"
 
@@ -19,7 +20,8 @@
 #include "base/cursor.h"
 
 static const char magic[8] = "dt-card";
-#define HEAD (sizeof(magic) + 4 + 4 + 64 + 4 * (DT_CARD_TLS + 1))
+#define HEAD                                                                   \
+    (sizeof(magic) + 4 + 4 + 64 + DT_CARD_SECRET + 4 * (DT_CARD_TLS + 1))
 
 static unsigned char *put_u32(unsigned char *at, uint32_t value)
 {
@@ -49,6 +51,8 @@ dt_result_t dt_card_pack(const struct dt_card *card, struct dt_blob *bytes,
     at = put_u32(at, card->tag_layout);
     memcpy(at, card->node, strnlen(card->node, sizeof(card->node) - 1));
     at += sizeof(card->node);
+    memcpy(at, card->secret, sizeof(card->secret));
+    at += sizeof(card->secret);
     for (size_t i = 0; i < DT_CARD_TLS; i++)
         at = put_u32(at, (uint32_t)card->tl[i].len);
     at = put_u32(at, (uint32_t)card->tune.len);
@@ -80,6 +84,9 @@ dt_result_t dt_card_unpack(const struct dt_blob *bytes, size_t rank,
     const char *node = dt_cursor_bytes(&in, sizeof(read.node));
     if (node)
         memcpy(read.node, node, sizeof(read.node) - 1);
+    const void *secret = dt_cursor_bytes(&in, sizeof(read.secret));
+    if (secret)
+        memcpy(read.secret, secret, sizeof(read.secret));
     for (size_t i = 0; i < DT_CARD_TLS; i++)
         read.tl[i].len = dt_cursor_uint(&in, 4);
     read.tune.len = dt_cursor_uint(&in, 4);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* card.h - the card of a rank, which dt_init exchanges: its node and the
- * addresses of its transports. doc/wire.md has the format. */
+/* card.h - the card of a rank, which dt_init exchanges: its node, its
+ * secret and the addresses of its transports. doc/wire.md has the format. */
 #ifndef DT_BOOT_CARD_H
 #define DT_BOOT_CARD_H
 
 #include "boot/boot.h"
 
-#define DT_CARD_TLS     2 /* transports on a card */
-#define DT_CARD_VERSION 3
+#define DT_CARD_TLS     3 /* transports on a card */
+#define DT_CARD_VERSION 4
+#define DT_CARD_SECRET  32
 
 struct dt_card {
     char node[64];
-    uint32_t tag_layout;            /* must be equal on all ranks */
+    uint32_t tag_layout; /* must be equal on all ranks */
+    unsigned char secret[DT_CARD_SECRET];
     struct dt_blob tl[DT_CARD_TLS]; /* data NULL: not offered */
     struct dt_blob tune; /* tuning parameters; those of rank 0 count */
 };

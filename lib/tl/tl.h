@@ -19,7 +19,7 @@
 #ifndef DT_TL_TL_H
 #define DT_TL_TL_H
 
-#include "base/error.h"
+#include "tl/secret.h"
 
 /* Callers use bits 0..39 of a tag and leave bits 40..62, which belong to the
  * transport, 0. The notice bit is delivered to the receiver, but takes no part
@@ -51,14 +51,16 @@ struct dt_tl_req {
 };
 
 struct dt_tl_config {
-    size_t rank, size; /* in the world */
+    size_t rank, size;              /* in the world */
+    const struct dt_secret *secret; /* of this rank; copied */
 };
 
-/* The address that a rank put on its card for this transport; addr NULL: this
- * transport does not reach that rank. */
+/* What a rank put on its card for this transport, and its secret; addr NULL:
+ * this transport does not reach that rank. */
 struct dt_tl_peer {
     const void *addr;
     size_t len;
+    const struct dt_secret *secret;
 };
 
 struct dt_tl {
@@ -71,7 +73,8 @@ struct dt_tl {
 struct dt_tl_ops {
     const char *name;
 
-    /* Make a transport; no message is sent yet. Errors: SYSTEM, NO_MEMORY. */
+    /* Make a transport; no message is sent yet. NULL in *tl, with SUCCESS: this
+     * node has no network for it. Errors: SYSTEM, NO_MEMORY. */
     dt_result_t (*open)(const struct dt_tl_config *config, struct dt_tl **tl,
                         struct dt_error *err);
 
@@ -137,6 +140,7 @@ struct dt_tl_ops {
 };
 
 extern const struct dt_tl_ops dt_tl_shm; /* to the ranks of this node */
-extern const struct dt_tl_ops dt_tl_ucx; /* to any rank */
+extern const struct dt_tl_ops dt_tl_ucx; /* to any rank, over RDMA */
+extern const struct dt_tl_ops dt_tl_tcp; /* to any rank, over sockets */
 
 #endif

@@ -29,8 +29,9 @@ my %rooms = (
         lib/topo/sources'],
     'lib/boot' => ['boot.h card.h', 'lib/base'],
     'lib/exec' => ['exec.h', 'lib lib/base'],
-    'lib/tl' => ['tl.h board.h', 'lib/base'],
+    'lib/tl' => ['tl.h board.h matching.h secret.h', 'lib/base'],
     'lib/tl/shm' => ['', 'lib/base lib/tl'],
+    'lib/tl/tcp' => ['', 'lib/base lib/tl'],
     'lib/tl/ucx' => ['', 'lib/base lib/tl'],
     'lib/sim' => ['sim.h', 'lib/base lib/tl'],
     'lib/tune' => ['tune.h', 'lib/base'],
@@ -106,6 +107,7 @@ my %only_in = (
     'hwloc' => qr{^lib/topo/sources/hwloc/.*$},
     'expat' => qr{^lib/topo/sources/xml\.[ch]$},
     'munge' => qr{^pmix/mesh/auth\.c$},
+    'sodium' => qr{^lib/tl/secret\.c$},
     'isa-l|xxh|jansson' => qr{^(lib/ckpt|tools)/.*$},
 );
 
@@ -364,7 +366,7 @@ my %links = (
         $(EXPAT_LIBS)',
     'lib_libdt_boot_la' => 'lib/libdt-base.la $(PMIX_LIBS)',
     'lib_libdt_exec_la' => 'lib/libdt-base.la',
-    'lib_libdt_tl_la' => 'lib/libdt-base.la $(UCX_LIBS)',
+    'lib_libdt_tl_la' => 'lib/libdt-base.la $(UCX_LIBS) $(SODIUM_LIBS)',
     'lib_libdt_tune_la' => 'lib/libdt-base.la',
     'lib_libdt_coll_la' => '',
     'lib_libdt_gpu_la' => 'lib/libdt-base.la',

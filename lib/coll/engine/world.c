@@ -4,6 +4,7 @@
 #include "coll/engine/world.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,11 +16,15 @@
 #define SPINS 2000
 
 /* In the order of their places on a card. */
-enum { TL_SHM, TL_UCX };
+enum { TL_SHM, TL_UCX, TL_TCP };
 static const struct dt_tl_ops *const kinds[DT_CARD_TLS] = {
     [TL_SHM] = &dt_tl_shm,
     [TL_UCX] = &dt_tl_ucx,
+    [TL_TCP] = &dt_tl_tcp,
 };
+
+_Static_assert(sizeof(struct dt_secret) == DT_CARD_SECRET,
+               "a card holds a secret");
 
 static dt_result_t no_memory(struct dt_error *err)
 {
@@ -27,22 +32,29 @@ static dt_result_t no_memory(struct dt_error *err)
                         "no memory for a job of this size");
 }
 
-static dt_result_t open_transports(struct dt_world *world, struct dt_error *err)
+/* Other nodes are reached by UCX if all ranks have RDMA, and else by TCP; which
+ * one is known only after the exchange. */
+static dt_result_t open_transports(struct dt_world *world,
+                                   const struct dt_secret *secret,
+                                   struct dt_error *err)
 {
-    struct dt_tl_config config = {.rank = world->rank, .size = world->size};
+    const struct dt_tl_config config = {world->rank, world->size, secret};
     dt_result_t rc = DT_SUCCESS;
-    if (world->size > 1)
-        rc = kinds[TL_SHM]->open(&config, &world->tl[TL_SHM], err);
-    if (rc == DT_SUCCESS && world->size > 1 && world->boot->nnodes != 1)
-        rc = kinds[TL_UCX]->open(&config, &world->tl[TL_UCX], err);
+    if (world->size == 1)
+        return rc;
+    size_t used = world->boot->nnodes == 1 ? TL_SHM + 1 : DT_CARD_TLS;
+    for (size_t i = 0; rc == DT_SUCCESS && i < used; i++)
+        rc = kinds[i]->open(&config, &world->tl[i], err);
     return rc;
 }
 
 /* An allgather of cards. */
-static dt_result_t exchange(struct dt_world *world, struct dt_card *cards,
-                            struct dt_error *err)
+static dt_result_t exchange(struct dt_world *world,
+                            const struct dt_secret *secret,
+                            struct dt_card *cards, struct dt_error *err)
 {
     struct dt_card mine = {.tag_layout = DT_TAG_LAYOUT};
+    memcpy(mine.secret, secret->bytes, sizeof(mine.secret));
     if (world->rank == 0)
         mine.tune = (struct dt_blob){&world->tune, sizeof(world->tune)};
     memcpy(mine.node, world->boot->node, sizeof(mine.node));
@@ -105,25 +117,48 @@ static dt_result_t find_nodes(struct dt_world *world,
     return rc;
 }
 
+/* UCX if all ranks offer it. A rank that does not is named once, as the others
+ * have RDMA that they cannot use. */
+static size_t choose_far(const struct dt_world *world,
+                         const struct dt_card *cards)
+{
+    size_t offers = 0, without = 0;
+    for (size_t r = 0; r < world->size; r++)
+        if (cards[r].tl[TL_UCX].data)
+            offers++;
+        else
+            without = r;
+    if (offers == world->size)
+        return TL_UCX;
+    if (offers && !world->rank)
+        fprintf(stderr,
+                "dt: rank %zu on node %s has no RDMA network: messages between "
+                "nodes go over TCP\n",
+                without, cards[without].node);
+    return TL_TCP;
+}
+
 /* Each transport gets the addresses of the ranks that it serves: shm those of
- * this node, ucx the others. One that serves no rank is closed again. */
+ * this node, the chosen one the others. One that serves no rank is closed. */
 static dt_result_t connect_transports(struct dt_world *world,
                                       const struct dt_card *cards,
+                                      const struct dt_secret *secrets,
                                       struct dt_error *err)
 {
     struct dt_tl_peer *peers = calloc(world->size, sizeof(*peers));
     if (!peers)
         return no_memory(err);
     dt_result_t rc = DT_SUCCESS;
+    world->far = choose_far(world, cards);
     for (size_t i = 0; rc == DT_SUCCESS && i < DT_CARD_TLS; i++) {
         size_t served = 0;
         for (size_t r = 0; r < world->size; r++) {
             bool same = world->layout.node_of[r] == world->layout.node;
-            bool mine = r != world->rank && same == (i == TL_SHM);
+            bool mine = r != world->rank && i == (same ? TL_SHM : world->far);
             peers[r] = (struct dt_tl_peer){0};
             if (mine && cards[r].tl[i].data)
                 peers[r] = (struct dt_tl_peer){cards[r].tl[i].data,
-                                               cards[r].tl[i].len};
+                                               cards[r].tl[i].len, &secrets[r]};
             served += mine;
         }
         if (served && !world->tl[i]) {
@@ -141,17 +176,35 @@ static dt_result_t connect_transports(struct dt_world *world,
     return rc;
 }
 
-static dt_result_t connect_ranks(struct dt_world *world, struct dt_error *err)
+static dt_result_t connect_ranks(struct dt_world *world,
+                                 const struct dt_secret *secret,
+                                 struct dt_error *err)
 {
     struct dt_card *cards = calloc(world->size, sizeof(*cards));
-    if (!cards)
-        return no_memory(err);
-    dt_result_t rc = exchange(world, cards, err);
+    struct dt_secret *secrets = calloc(world->size, sizeof(*secrets));
+    dt_result_t rc =
+        cards && secrets ? exchange(world, secret, cards, err) : no_memory(err);
+    for (size_t r = 0; rc == DT_SUCCESS && r < world->size; r++)
+        memcpy(secrets[r].bytes, cards[r].secret, sizeof(secrets[r].bytes));
     if (rc == DT_SUCCESS)
         rc = find_nodes(world, cards, err);
     if (rc == DT_SUCCESS)
-        rc = connect_transports(world, cards, err);
+        rc = connect_transports(world, cards, secrets, err);
     free(cards);
+    free(secrets);
+    return rc;
+}
+
+/* The secret of this rank lives until the others have it. */
+static dt_result_t connect_world(struct dt_world *world, struct dt_error *err)
+{
+    struct dt_secret secret;
+    dt_result_t rc = dt_secret_draw(&secret, err);
+    if (rc == DT_SUCCESS)
+        rc = open_transports(world, &secret, err);
+    if (rc == DT_SUCCESS)
+        rc = connect_ranks(world, &secret, err);
+    dt_secret_forget(&secret);
     return rc;
 }
 
@@ -188,16 +241,15 @@ dt_result_t dt_world_open(struct dt_world **out, struct dt_error *err)
     if (rc == DT_SUCCESS) {
         world->rank = world->boot->rank;
         world->size = world->boot->size;
-        rc = open_transports(world, err);
+        rc = connect_world(world, err);
     }
-    if (rc == DT_SUCCESS)
-        rc = connect_ranks(world, err);
     if (rc != DT_SUCCESS) {
         dt_world_close(world);
         return rc;
     }
     world->spins = spins(world);
-    bool slow = world->tl[TL_UCX] && world->tl[TL_UCX]->slow;
+    const struct dt_tl *far = world->tl[world->far];
+    bool slow = far && far->slow;
     world->far_spins = slow ? 0 : world->spins;
     *out = world;
     return DT_SUCCESS;
@@ -230,7 +282,8 @@ void dt_world_close(struct dt_world *world)
 struct dt_tl *dt_world_route(const struct dt_world *world, size_t peer)
 {
     const struct dt_layout *layout = &world->layout;
-    return world->tl[layout->node_of[peer] == layout->node ? TL_SHM : TL_UCX];
+    return world
+        ->tl[layout->node_of[peer] == layout->node ? TL_SHM : world->far];
 }
 
 struct dt_tl *dt_world_node_tl(const struct dt_world *world)
@@ -240,7 +293,7 @@ struct dt_tl *dt_world_node_tl(const struct dt_world *world)
 
 struct dt_tl *dt_world_sleeper(const struct dt_world *world)
 {
-    return world->tl[TL_UCX] ? NULL : world->tl[TL_SHM];
+    return world->tl[world->far] ? NULL : world->tl[TL_SHM];
 }
 
 void dt_world_lock(struct dt_world *world)

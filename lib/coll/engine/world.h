@@ -41,7 +41,8 @@ struct dt_world {
     size_t rank, size;
     long timeout; /* seconds in which nothing arrives */
     struct dt_boot *boot;
-    struct dt_tl *tl[DT_CARD_TLS]; /* shm, ucx; NULL where not needed */
+    struct dt_tl *tl[DT_CARD_TLS]; /* shm, ucx, tcp; NULL where not needed */
+    size_t far;                    /* which of them reaches other nodes */
     struct dt_layout layout;       /* of all ranks */
     struct dt_tune tune;           /* rank 0's */
     unsigned spins;                /* before a wait yields the core; 0 where

@@ -25,49 +25,11 @@ struct header {
     uint64_t tag, len;
 };
 
-/* ---- queues ---- */
-
-static void enqueue(struct dt_shm_queue *queue, struct dt_tl_req *req)
-{
-    req->next = NULL;
-    req->prev = queue->last;
-    if (queue->last)
-        queue->last->next = req;
-    else
-        queue->first = req;
-    queue->last = req;
-}
-
-static void unqueue(struct dt_shm_queue *queue, struct dt_tl_req *req)
-{
-    if (req->prev)
-        req->prev->next = req->next;
-    else
-        queue->first = req->next;
-    if (req->next)
-        req->next->prev = req->prev;
-    else
-        queue->last = req->prev;
-}
-
-static void drop_queue(struct dt_shm_queue *queue)
-{
-    struct dt_tl_req *next;
-    for (struct dt_tl_req *req = queue->first; req; req = next) {
-        next = req->next;
-        req->status = DT_ERR_PROC_FAILED;
-    }
-    *queue = (struct dt_shm_queue){0};
-}
-
 /* Fail all messages to and from this peer. */
 static void drop_peer(struct dt_shm_peer *peer)
 {
-    drop_queue(&peer->sends);
-    drop_queue(&peer->posted);
-    if (peer->receiving)
-        peer->receiving->status = DT_ERR_PROC_FAILED;
-    peer->receiving = NULL;
+    dt_tl_queue_fail(&peer->sends);
+    dt_inbound_fail(&peer->inbound);
 }
 
 /* ---- failure ---- */
@@ -141,7 +103,7 @@ static bool push(struct dt_shm *shm, struct dt_shm_peer *peer)
             continue;
         }
         peer->header_sent = false;
-        unqueue(&peer->sends, req);
+        dt_tl_queue_remove(&peer->sends, req);
         req->status = DT_SUCCESS;
     }
     if (out->corrupt)
@@ -150,17 +112,13 @@ static bool push(struct dt_shm *shm, struct dt_shm_peer *peer)
     return moved;
 }
 
-static bool length_matches(struct dt_shm *shm, struct dt_shm_peer *peer,
-                           const struct dt_tl_req *req, uint64_t tag,
-                           size_t len)
+static void fail_by_length(struct dt_shm *shm, const struct dt_shm_peer *peer,
+                           const struct dt_tl_req *req, size_t sent)
 {
-    if (req->len == len)
-        return true;
     fail(shm, notice_of(shm, NO_RANK),
          "rank %zu sent %zu bytes where rank %zu expected %zu (tag %#llx): "
          "the ranks disagree about the operation",
-         peer->rank, len, shm->rank, req->len, (unsigned long long)tag);
-    return false;
+         peer->rank, sent, shm->rank, req->len, (unsigned long long)req->tag);
 }
 
 /* Begin to receive the next message from peer; false: there is none yet. */
@@ -177,52 +135,32 @@ static bool pull_header(struct dt_shm *shm, struct dt_shm_peer *peer)
         in->corrupt = true;
         return false;
     }
-    struct dt_tl_req *req = peer->posted.first;
-    while (req && (req->tag ^ header.tag) & ~DT_TAG_NOTICE)
-        req = req->next;
-    if (req) {
-        if (!length_matches(shm, peer, req, header.tag, header.len))
-            return false;
-        unqueue(&peer->posted, req);
-        req->tag = header.tag;
-        peer->receiving = req;
-        return true;
-    }
-    struct dt_unexpected *unexpected =
-        dt_unexpected_get(&shm->pool, header.tag, header.len);
-    if (!unexpected) {
+    struct dt_tl_req *req;
+    dt_result_t result = dt_inbound_begin(&peer->inbound, &shm->pool,
+                                          header.tag, header.len, &req);
+    if (result == DT_ERR_INVALID_ARG)
+        fail_by_length(shm, peer, req, header.len);
+    else if (result != DT_SUCCESS)
         fail(shm, notice_of(shm, NO_RANK),
              "rank %zu has no memory for %zu bytes of rank %zu", shm->rank,
              (size_t)header.len, peer->rank);
-        return false;
-    }
-    dt_unexpected_append(&peer->unexpected, unexpected);
-    peer->keeping = unexpected;
-    return true;
+    return result == DT_SUCCESS;
 }
 
 /* Receive one part of the message that has begun; false: it is not here yet. */
 static bool pull_part(struct dt_shm_peer *peer)
 {
-    struct dt_tl_req *req = peer->receiving;
-    struct dt_unexpected *unexpected = peer->keeping;
-    size_t *done = req ? &req->done : &unexpected->done;
-    size_t left = (req ? req->len : unexpected->len) - *done;
+    size_t left;
+    char *room = dt_inbound_room(&peer->inbound, &left);
     size_t part = least(left, PART);
     part = least(part, dt_ring_avail(&peer->in, part));
     if (!part)
         return false;
-    dt_ring_get(&peer->in, (req ? req->buf : unexpected->data) + *done, part);
+    dt_ring_get(&peer->in, room, part);
     dt_ring_release(&peer->in);
     if (peer->box.page)
         dt_inbox_wake(peer->box.page);
-    *done += part;
-    if (part < left)
-        return true;
-    peer->receiving = NULL;
-    peer->keeping = NULL;
-    if (req)
-        req->status = DT_SUCCESS;
+    dt_inbound_wrote(&peer->inbound, part);
     return true;
 }
 
@@ -232,8 +170,10 @@ static bool pull(struct dt_shm *shm, struct dt_shm_peer *peer)
 {
     uint64_t end = peer->in.head + peer->in.capacity;
     bool moved = false;
-    while ((peer->posted.first || peer->receiving) && peer->in.head < end) {
-        if (!peer->receiving && !peer->keeping && !pull_header(shm, peer))
+    const struct dt_inbound *inbound = &peer->inbound;
+    while ((inbound->posted.first || inbound->receiving) &&
+           peer->in.head < end) {
+        if (!dt_inbound_current(inbound) && !pull_header(shm, peer))
             break;
         if (!pull_part(peer))
             break;
@@ -272,7 +212,7 @@ static void shm_isend(struct dt_tl *tl, size_t rank, uint64_t tag,
         prepare(shm, rank, tag, (char *)(uintptr_t)buf, len, true, req);
     if (!peer)
         return;
-    enqueue(&peer->sends, req);
+    dt_tl_queue_add(&peer->sends, req);
     if (!peer->gone && peer->sends.first == req)
         push(shm, peer);
 }
@@ -282,29 +222,9 @@ static void shm_irecv(struct dt_tl *tl, size_t rank, uint64_t tag, void *buf,
 {
     struct dt_shm *shm = dt_shm_of(tl);
     struct dt_shm_peer *peer = prepare(shm, rank, tag, buf, len, false, req);
-    if (!peer)
-        return;
-    struct dt_unexpected *unexpected =
-        dt_unexpected_take(&peer->unexpected, tag);
-    if (!unexpected) {
-        enqueue(&peer->posted, req);
-        return;
-    }
-    req->tag = unexpected->tag;
-    if (unexpected->len != len) {
-        enqueue(&peer->posted, req);
-        length_matches(shm, peer, req, unexpected->tag, unexpected->len);
-    } else {
-        memcpy(buf, unexpected->data, unexpected->done);
-        req->done = unexpected->done;
-        if (req->done == len)
-            req->status = DT_SUCCESS;
-        else
-            peer->receiving = req; /* the rest goes straight to it */
-    }
-    if (peer->keeping == unexpected)
-        peer->keeping = NULL;
-    dt_unexpected_put(&shm->pool, unexpected);
+    size_t sent;
+    if (peer && !dt_inbound_post(&peer->inbound, &shm->pool, req, &sent))
+        fail_by_length(shm, peer, req, sent);
 }
 
 /* Fail if another rank has posted a notice, or if a thread that works on a
@@ -336,15 +256,6 @@ static void read_notices(struct dt_shm *shm)
         fail(shm, notice, "rank %zu has given up", by);
 }
 
-static void free_unexpected(struct dt_shm *shm, struct dt_shm_peer *peer)
-{
-    for (struct dt_unexpected *unexpected;
-         (unexpected = peer->unexpected.first);) {
-        peer->unexpected.first = unexpected->next;
-        dt_unexpected_put(&shm->pool, unexpected);
-    }
-}
-
 static void shm_close(struct dt_tl *tl)
 {
     struct dt_shm *shm = dt_shm_of(tl);
@@ -352,7 +263,7 @@ static void shm_close(struct dt_tl *tl)
         return;
     for (size_t i = 0; i < shm->npeers; i++) {
         struct dt_shm_peer *peer = &shm->peers[i];
-        free_unexpected(shm, peer);
+        dt_inbound_clear(&peer->inbound, &shm->pool);
         dt_segment_view_close(peer->view);
         dt_inbox_unmap(&peer->box);
         if (peer->pidfd >= 0)
@@ -362,7 +273,7 @@ static void shm_close(struct dt_tl *tl)
         if (shm->boards[i])
             dt_shm_boards.close(&shm->boards[i]->board);
     dt_segments_fini(&shm->segments);
-    dt_unexpected_free(&shm->pool);
+    dt_unexpected_pool_free(&shm->pool);
     dt_inbox_unmap(&shm->box);
     if (shm->fd >= 0)
         close(shm->fd);
@@ -472,7 +383,7 @@ static bool shm_progress(struct dt_tl *tl)
         struct dt_shm_peer *peer = &shm->peers[i];
         if (peer->sends.first && !peer->gone)
             moved |= push(shm, peer);
-        if (peer->posted.first || peer->receiving)
+        if (peer->inbound.posted.first || peer->inbound.receiving)
             moved |= pull(shm, peer);
     }
     return moved;
@@ -487,8 +398,8 @@ static bool shm_revoked(struct dt_tl *tl)
 /* Does a message or a board wait for this peer? */
 static bool needed(struct dt_shm *shm, const struct dt_shm_peer *peer)
 {
-    return peer->sends.first || peer->posted.first || peer->receiving ||
-           dt_shm_boards_need(shm, peer->rank);
+    return peer->sends.first || peer->inbound.posted.first ||
+           peer->inbound.receiving || dt_shm_boards_need(shm, peer->rank);
 }
 
 static dt_result_t shm_check(struct dt_tl *tl, struct dt_error *err)

@@ -8,14 +8,10 @@
 #include <poll.h>
 
 #include "tl/board.h"
+#include "tl/matching.h"
 #include "tl/shm/inbox.h"
 #include "tl/shm/ring.h"
 #include "tl/shm/segment.h"
-#include "tl/shm/unexpected.h"
-
-struct dt_shm_queue {
-    struct dt_tl_req *first, *last;
-};
 
 struct dt_shm_peer {
     size_t rank;
@@ -24,14 +20,10 @@ struct dt_shm_peer {
     struct dt_inbox box;
     struct dt_segment_view *view;
     struct dt_ring out;
-    struct dt_shm_queue sends;
+    struct dt_tl_queue sends;
     bool header_sent; /* that of the first in sends */
     struct dt_ring in;
-    struct dt_shm_queue posted;
-    struct dt_unexpected_queue unexpected;
-    /* where the message goes that is being received; at most one is not NULL */
-    struct dt_tl_req *receiving;
-    struct dt_unexpected *keeping;
+    struct dt_inbound inbound;
 };
 
 struct dt_shm {

@@ -7,12 +7,16 @@
 #include "boot/card.h"
 #include "../tap.h"
 
-/* Version 3 for node "n7", with a 3-byte and a 5-byte address and 2 bytes of
- * parameters. Never edit. */
-static const unsigned char golden[] = {
-    'd', 't', '-', 'c', 'a', 'r', 'd', 0,        3,        0,        0,
-    0,   1,   0,   0,   0,   'n', '7', [80] = 3, [84] = 5, [88] = 2, [92] = 'a',
-    'b', 'c', 'v', 'w', 'x', 'y', 'z', 'p',      'q'};
+/* Version 4 for node "n7", with a secret, a 3-byte, a 5-byte and a 1-byte
+ * address and 2 bytes of parameters. Never edit. */
+static const unsigned char
+    golden[] = {'d',       't',       '-',       'c',        'a',
+                'r',       'd',       0,         4,          0,
+                0,         0,         1,         0,          0,
+                0,         'n',       '7',       [80] = 's', [111] = 't',
+                [112] = 3, [116] = 5, [120] = 1, [124] = 2,  [128] = 'a',
+                'b',       'c',       'v',       'w',        'x',
+                'y',       'z',       'k',       'p',        'q'};
 
 static dt_result_t unpack(const void *data, size_t len, struct dt_card *card,
                           struct dt_error *err)
@@ -26,7 +30,8 @@ static void round_trip(void)
     struct dt_error err = {""};
     struct dt_card card = {.node = "n7",
                            .tag_layout = 1,
-                           .tl = {{"abc", 3}, {"vwxyz", 5}},
+                           .secret = {[0] = 's', [31] = 't'},
+                           .tl = {{"abc", 3}, {"vwxyz", 5}, {"k", 1}},
                            .tune = {"pq", 2}},
                    back = {0};
     struct dt_blob bytes;
@@ -35,8 +40,9 @@ static void round_trip(void)
        "as the golden sample");
     ok(unpack(golden, sizeof(golden), &back, &err) == DT_SUCCESS &&
            !strcmp(back.node, "n7") && back.tag_layout == 1 &&
-           back.tl[0].len == 3 && back.tl[1].len == 5 && back.tune.len == 2 &&
-           !memcmp(back.tune.data, "pq", 2) &&
+           back.tl[0].len == 3 && back.tl[1].len == 5 && back.tl[2].len == 1 &&
+           !memcmp(back.secret, card.secret, sizeof(card.secret)) &&
+           back.tune.len == 2 && !memcmp(back.tune.data, "pq", 2) &&
            !memcmp(back.tl[1].data, "vwxyz", 5),
        "the golden sample is read");
     free((void *)bytes.data);

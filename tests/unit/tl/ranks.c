@@ -55,7 +55,9 @@ void die(struct rank *r)
 
 void open_tl(struct rank *r)
 {
-    struct dt_tl_config config = {.rank = r->me, .size = r->size};
+    struct dt_secret *secret = &r->board->secret[r->me];
+    NEED(dt_secret_draw(secret, &r->err) == DT_SUCCESS, "%s", r->err.text);
+    struct dt_tl_config config = {r->me, r->size, secret};
     NEED(r->ops->open(&config, &r->tl, &r->err) == DT_SUCCESS, "open: %s",
          r->err.text);
     const void *addr;
@@ -72,8 +74,8 @@ dt_result_t try_connect(struct rank *r)
     struct dt_tl_peer peers[MAX_RANKS] = {0};
     for (size_t i = 0; i < r->size; i++)
         if (i != r->me)
-            peers[i] =
-                (struct dt_tl_peer){r->board->addr[i], r->board->addr_len[i]};
+            peers[i] = (struct dt_tl_peer){
+                r->board->addr[i], r->board->addr_len[i], &r->board->secret[i]};
     return r->ops->connect(r->tl, peers, &r->err);
 }
 

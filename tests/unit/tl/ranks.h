@@ -20,6 +20,7 @@ struct board {
     _Atomic int pid[MAX_RANKS];
     size_t addr_len[MAX_RANKS];
     char addr[MAX_RANKS][MAX_ADDR];
+    struct dt_secret secret[MAX_RANKS];
     char complaint[MAX_RANKS][400];
 };
 

@@ -308,7 +308,7 @@ static const struct tl_case cases[] = {
 int main(int argc, char **argv)
 {
     (void)argc;
-    static const struct dt_tl_ops *const transports[] = {&dt_tl_shm, &dt_tl_ucx,
-                                                         NULL};
+    static const struct dt_tl_ops *const transports[] = {&dt_tl_shm, &dt_tl_tcp,
+                                                         &dt_tl_ucx, NULL};
     return run_cases(cases, sizeof(cases) / sizeof(cases[0]), transports, argv);
 }
