@@ -283,7 +283,7 @@ static void on_closed(void *request, ucs_status_t status, void *arg)
     ucp_request_free(request);
 }
 
-static void close_all(struct dt_ucx *ucx, uint32_t flags)
+static void close_all(struct dt_ucx *ucx)
 {
     for (size_t rank = 0; rank < ucx->size; rank++) {
         struct dt_ucx_peer *peer = &ucx->peers[rank];
@@ -293,11 +293,9 @@ static void close_all(struct dt_ucx *ucx, uint32_t flags)
                                          UCP_OP_ATTR_FIELD_FLAGS |
                                          UCP_OP_ATTR_FIELD_CALLBACK |
                                          UCP_OP_ATTR_FIELD_USER_DATA,
-                                     .flags = flags,
+                                     .flags = UCP_EP_CLOSE_FLAG_FORCE,
                                      .cb.send = on_closed,
                                      .user_data = ucx};
-        if (peer->dead)
-            param.flags = UCP_EP_CLOSE_FLAG_FORCE;
         ucx->closes += UCS_PTR_IS_PTR(ucp_ep_close_nbx(peer->ep, &param));
         peer->ep = NULL;
     }
@@ -363,27 +361,19 @@ static void flush_all(struct dt_ucx *ucx)
     }
 }
 
-/* RDMA asks the peer's NIC whether all has arrived, and repeats that for many
- * seconds if the peer has closed already, as it may once it has our SHUTDOWN.
- */
-static bool close_flushed(struct dt_ucx *ucx)
-{
-    flush_all(ucx);
-    await(ucx, all_closed, FLUSH_TIME);
-    close_all(ucx, UCP_EP_CLOSE_FLAG_FORCE);
-    return await(ucx, all_closed, FLUSH_TIME);
-}
-
+/* Closing without force, RDMA asks the peer's NIC whether all has arrived, and
+ * repeats that for many seconds if the peer has closed already, as it may once
+ * it has our SHUTDOWN. */
 bool dt_ucx_shut_down(struct dt_ucx *ucx)
 {
     bool good = await(ucx, all_shut_down, SHUTDOWN_TIME);
     drop_unexpected(ucx);
     if (ucx->listening)
         ucp_request_cancel(ucx->worker, ucx->listening);
-    if (ucx->rdma)
-        return close_flushed(ucx) && good;
-    close_all(ucx, 0);
-    return await(ucx, all_closed, SHUTDOWN_TIME) && good;
+    flush_all(ucx);
+    await(ucx, all_closed, FLUSH_TIME);
+    close_all(ucx);
+    return await(ucx, all_closed, FLUSH_TIME) && good;
 }
 
 /* ---- after a failure ---- */
@@ -422,13 +412,8 @@ void dt_ucx_abort(struct dt_ucx *ucx)
     /* a rank that connects to this one just now would wait for it in vain */
     await(ucx, never, LISTEN_TIME);
     await(ucx, all_revoked, REVOKE_TIME);
-    /* RDMA moves data by itself until its connection is closed. Over TCP no
-     * data arrives any more, as the worker is never progressed again; and a
-     * closed connection looks like a death to a peer that has not read REVOKE
-     * yet. */
-    if (!ucx->rdma)
-        return;
-    close_all(ucx, UCP_EP_CLOSE_FLAG_FORCE);
+    /* RDMA moves data by itself until its connection is closed */
+    close_all(ucx);
     dt_ucx_put_cancel(ucx);
     await(ucx, all_canceled, REVOKE_TIME);
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* context.c - starting UCX with the settings that the transport needs.
- *
- * A setting that the user has made by a variable of UCX stays as it is. The
- * others depend on the networks that UCX finds on this node, so a first context
- * is opened only to list these. */
+/* context.c - starting UCX, and with which of its transports. Its TCP listens
+ * to everybody, and writes where a stranger asks it to, so UCX never gets that
+ * one; a node without RDMA is served by another transport of libdt. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +14,11 @@ static void init_slot(void *request)
     ((struct dt_ucx_slot *)request)->orphan = false;
 }
 
+static dt_result_t no_memory(struct dt_error *err)
+{
+    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+}
+
 static dt_result_t explain(ucs_status_t status, const char *what,
                            struct dt_error *err)
 {
@@ -25,24 +28,68 @@ static dt_result_t explain(ucs_status_t status, const char *what,
         ucs_status_string(status));
 }
 
-static dt_result_t make_context(struct dt_ucx *ucx, const ucp_config_t *config,
-                                struct dt_error *err)
+/* ---- the transports of UCX ---- */
+
+/* Does this entry of a list stand for the transport? "\tcp" and "tcp:aux" stand
+ * for tcp, too. */
+static bool stands_for(const char *entry, const char *name)
 {
-    ucp_params_t params = {
-        .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_REQUEST_SIZE |
-                      UCP_PARAM_FIELD_REQUEST_INIT |
-                      UCP_PARAM_FIELD_TAG_SENDER_MASK |
-                      UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
-        .features = UCP_FEATURE_TAG | (ucx->rdma ? UCP_FEATURE_RMA : 0),
-        .request_size = sizeof(struct dt_ucx_slot),
-        .request_init = init_slot,
-        .tag_sender_mask = DT_UCX_RANK_MASK,
-        .estimated_num_eps = ucx->size};
-    ucs_status_t status = ucp_init(&params, config, &ucx->context);
-    if (status == UCS_OK)
-        return DT_SUCCESS;
-    ucx->context = NULL;
-    return explain(status, "start", err);
+    entry += *entry == '\\';
+    size_t len = strcspn(entry, ",:");
+    return len == strlen(name) && !strncmp(entry, name, len);
+}
+
+static bool lists(const char *list, const char *name)
+{
+    while (*list && !stands_for(list, name)) {
+        list += strcspn(list, ",");
+        list += *list == ',';
+    }
+    return *list;
+}
+
+/* The list for UCX in place of the one that is wanted, to be freed; empty: only
+ * TCP is wanted. NULL: no memory. */
+static char *without_tcp(const char *wanted)
+{
+    char *list = malloc(strlen(wanted) + sizeof(",tcp")), *end = list;
+    if (!list)
+        return NULL;
+    *list = 0;
+    if (!wanted[*wanted == '^'] || lists(wanted, "all"))
+        strcpy(list, "^tcp");
+    else if (*wanted == '^')
+        sprintf(list, "%s,tcp", wanted);
+    else
+        for (size_t len; *wanted; wanted += len + (wanted[len] == ',')) {
+            len = strcspn(wanted, ",");
+            if (!stands_for(wanted, "tcp"))
+                end += sprintf(end, "%s%.*s", end > list ? "," : "", (int)len,
+                               wanted);
+        }
+    return list;
+}
+
+/* UCX_TLS as the user, or else a ucx.conf, has set it; to be freed. NULL: no
+ * memory. */
+static char *wanted_transports(const ucp_config_t *config)
+{
+    static const char name[] = "\nUCX_TLS=";
+    if (getenv("UCX_TLS"))
+        return strdup(getenv("UCX_TLS"));
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return NULL;
+    fputc('\n', out);
+    ucp_config_print(config, out, NULL, UCS_CONFIG_PRINT_CONFIG);
+    fclose(out);
+    const char *at = text ? strstr(text, name) : NULL;
+    at = at ? at + strlen(name) : "";
+    char *wanted = strndup(at, strcspn(at, "\n"));
+    free(text);
+    return wanted;
 }
 
 /* The networks that this context can use, as UCX prints them; to be freed.
@@ -59,66 +106,41 @@ static char *networks(ucp_context_h context)
     return text;
 }
 
-static void set(ucp_config_t *config, const char *name, const char *value)
-{
-    char variable[64];
-    snprintf(variable, sizeof(variable), "UCX_%s", name);
-    if (!getenv(variable))
-        ucp_config_modify(config, name, value);
-}
+/* ---- context and worker ---- */
 
-static bool since(unsigned major, unsigned minor)
+/* Make a context, if there is RDMA or the user has named what to use. */
+static dt_result_t make_context(struct dt_ucx *ucx, const ucp_config_t *config,
+                                bool named, struct dt_error *err)
 {
-    unsigned have_major, have_minor, release;
-    ucp_get_version(&have_major, &have_minor, &release);
-    return have_major > major || (have_major == major && have_minor >= minor);
-}
-
-/* A setting of the TCP transport; older UCX takes it without its prefix. */
-static void set_tcp(ucp_config_t *config, const char *name, const char *value)
-{
-    char variable[64];
-    const char *whole = variable + strlen("UCX_");
-    snprintf(variable, sizeof(variable), "UCX_TCP_%s", name);
-    if (!getenv(variable))
-        ucp_config_modify(config, since(1, 17) ? whole : name, value);
-}
-
-/* UCX 1.13 has assertions that abort a survivor when a peer dies
- * - and the kernel returns events of other connections in the same batch: take
- *   them one by one;
- * - while this rank connects to it: connect in progress, not in ucp_ep_create;
- * - while a message about the connection itself is queued: send none before the
- *   connection is made (see also connection.c);
- * - while it receives an eager zero-copy message: use none. */
-static void avoid_tcp_aborts(ucp_config_t *config)
-{
-    set_tcp(config, "MAX_POLL", "1");
-    set_tcp(config, "CONN_NB", "y");
-    if (since(1, 13))
-        set(config, "RESOLVE_REMOTE_EP_ID", "n");
-    set(config, "ZCOPY_THRESH", "inf");
-}
-
-/* Longer segments need fewer headers and system calls; with UCX's 8 KiB half of
- * the bandwidth is lost. */
-static void speed_tcp(ucp_config_t *config)
-{
-    set_tcp(config, "TX_SEG_SIZE", "64k");
-    set_tcp(config, "RX_SEG_SIZE", "64k");
-}
-
-static void tune(struct dt_ucx *ucx, ucp_config_t *config, const char *found)
-{
-    ucx->rdma = strstr(found, " rc_") || strstr(found, " dc_");
-    ucx->tl.slow = !ucx->rdma && strstr(found, " tcp/");
-    if (ucx->tl.slow) {
-        avoid_tcp_aborts(config);
-        speed_tcp(config);
+    ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES |
+                                         UCP_PARAM_FIELD_REQUEST_SIZE |
+                                         UCP_PARAM_FIELD_REQUEST_INIT |
+                                         UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
+                           .features = UCP_FEATURE_TAG | UCP_FEATURE_RMA,
+                           .request_size = sizeof(struct dt_ucx_slot),
+                           .request_init = init_slot,
+                           .estimated_num_eps = ucx->size};
+    ucs_status_t status = ucp_init(&params, config, &ucx->context);
+    if (status != UCS_OK) {
+        ucx->context = NULL;
+        return status == UCS_ERR_NO_DEVICE && !named
+                   ? DT_SUCCESS
+                   : explain(status, "start", err);
     }
+    char *found = networks(ucx->context);
+    if (!found)
+        return no_memory(err);
+    ucx->rdma = strstr(found, " rc_") || strstr(found, " dc_");
+    bool use = (ucx->rdma || named) && !strstr(found, " tcp/");
+    free(found);
+    if (!use) {
+        ucp_cleanup(ucx->context);
+        ucx->context = NULL;
+    }
+    return DT_SUCCESS;
 }
 
-/* Over TCP, UCX would copy GPU memory through the host in small pieces. */
+/* Without RDMA, UCX would copy GPU memory through the host in small pieces. */
 static bool takes_gpu(const struct dt_ucx *ucx, long gpu_memory)
 {
     const uint64_t cuda =
@@ -135,7 +157,7 @@ static dt_result_t make_card(struct dt_ucx *ucx, size_t len,
 {
     ucx->card = malloc(len + 1);
     if (!ucx->card)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return no_memory(err);
     memcpy(ucx->card, ucx->addr, len);
     ucx->card[len] = ucx->gpu;
     ucx->card_len = len + 1;
@@ -153,15 +175,32 @@ static dt_result_t make_worker(struct dt_ucx *ucx, struct dt_error *err)
         ucx->worker = NULL;
         return explain(status, "make a worker", err);
     }
-    ucp_worker_attr_t attr = {.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS |
-                                            UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS,
-                              .address_flags =
-                                  UCP_WORKER_ADDRESS_FLAG_NET_ONLY};
+    ucp_worker_attr_t attr = {.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS};
+    if (ucx->rdma) { /* no rank of this node needs it */
+        attr.field_mask |= UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
+        attr.address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY;
+    }
     status = ucp_worker_query(ucx->worker, &attr);
     if (status != UCS_OK)
         return explain(status, "report its address", err);
     ucx->addr = attr.address;
     return make_card(ucx, attr.address_length, err);
+}
+
+static dt_result_t configure(struct dt_ucx *ucx, ucp_config_t *config,
+                             struct dt_error *err)
+{
+    char *wanted = wanted_transports(config);
+    char *list = wanted ? without_tcp(wanted) : NULL;
+    dt_result_t result = list ? DT_SUCCESS : no_memory(err);
+    if (list && *list) {
+        bool named = *list != '^' && !lists(wanted, "tcp");
+        ucp_config_modify(config, "TLS", list);
+        result = make_context(ucx, config, named, err);
+    }
+    free(wanted);
+    free(list);
+    return result;
 }
 
 dt_result_t dt_ucx_start(struct dt_ucx *ucx, long gpu_memory,
@@ -171,16 +210,9 @@ dt_result_t dt_ucx_start(struct dt_ucx *ucx, long gpu_memory,
     ucs_status_t status = ucp_config_read(NULL, NULL, &config);
     if (status != UCS_OK)
         return explain(status, "read its configuration", err);
-    dt_result_t result = make_context(ucx, config, err);
-    if (result == DT_SUCCESS) {
-        char *found = networks(ucx->context);
-        tune(ucx, config, found ? found : "");
-        free(found);
-        ucp_cleanup(ucx->context);
-        result = make_context(ucx, config, err);
-    }
+    dt_result_t result = configure(ucx, config, err);
     ucp_config_release(config);
-    if (result != DT_SUCCESS)
+    if (result != DT_SUCCESS || !ucx->context)
         return result;
     ucx->gpu = takes_gpu(ucx, gpu_memory);
     return make_worker(ucx, err);

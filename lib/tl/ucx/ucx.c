@@ -230,7 +230,7 @@ static void ucx_irecv(struct dt_tl *tl, size_t rank, uint64_t tag, void *buf,
             ucp_tag_probe_nb(ucx->worker, tag | (uint64_t)rank << DT_TAG_BITS,
                              DT_UCX_MATCH, 0, &info))
             post_recv(ucx, req);
-    } else if (peer->ready || !ucx->rdma) {
+    } else if (peer->ready) {
         post_recv(ucx, req);
     }
 }
@@ -312,12 +312,10 @@ static dt_result_t ucx_open(const struct dt_tl_config *config,
     ucx->rank = config->rank;
     ucx->size = config->size;
     result = dt_ucx_start(ucx, gpu_memory, err);
-    if (result != DT_SUCCESS) {
+    *tl = ucx->worker && result == DT_SUCCESS ? &ucx->tl : NULL;
+    if (!*tl)
         ucx_close(&ucx->tl);
-        return result;
-    }
-    *tl = &ucx->tl;
-    return DT_SUCCESS;
+    return result;
 }
 
 static void ucx_address(struct dt_tl *tl, const void **addr, size_t *len)

@@ -195,9 +195,10 @@ void dt_ucx_request_complete(struct dt_ucx *ucx, struct dt_tl_req *req,
 
 /* ---- context.c ---- */
 
-/* Start UCX: context, worker and address; gpu_memory: may messages be in it?
- * 0: no; 1: wherever UCX can; -1: only where the network can by RDMA. On an
- * error, dt_ucx_stop frees what was started. */
+/* Start UCX: context, worker and address; no worker: this node has no network
+ * for it. gpu_memory: may messages be in it? 0: no; 1: wherever UCX can; -1:
+ * only where the network can by RDMA. On an error, dt_ucx_stop frees what was
+ * started. */
 dt_result_t dt_ucx_start(struct dt_ucx *ucx, long gpu_memory,
                          struct dt_error *err);
 void dt_ucx_stop(struct dt_ucx *ucx);
