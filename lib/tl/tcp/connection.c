@@ -29,9 +29,11 @@
 #include "tl/tcp/tcp.h"
 
 /* Connections without a proof, in all and of one address: beyond these the
- * oldest is closed. A rank of this job that this hits dials again. */
-#define GUESTS        64
+ * oldest is closed, if it had its time for a proof, and others wait in the
+ * kernel until then. A rank of this job that this hits dials again. */
+#define GUESTS        128
 #define GUESTS_OF_ONE 16
+#define GUEST_TIME    50 /* milliseconds */
 
 /* Milliseconds: for a proof; until another address is tried, and until the last
  * one is given up; between two attempts. */
@@ -217,23 +219,37 @@ static void refuse(struct dt_tcp *tcp, struct dt_tcp_guest *guest,
     end_guest(tcp, guest);
 }
 
-/* Make room for one more of this address. */
-static void make_room(struct dt_tcp *tcp, const uint8_t ip[16])
+/* Had it its time for a proof? */
+static bool slow(const struct dt_tcp_guest *guest)
 {
-    struct dt_tcp_guest *oldest = NULL, *first = NULL;
+    return dt_tcp_now() - (guest->until - PROOF_TIME) >= GUEST_TIME;
+}
+
+/* Is there room for one more, or can there be? */
+static bool make_room(struct dt_tcp *tcp)
+{
+    struct dt_tcp_guest *oldest = tcp->guests;
+    if (tcp->nguests < GUESTS)
+        return true;
+    while (oldest && oldest->over)
+        oldest = oldest->next;
+    if (!oldest || !slow(oldest))
+        return false;
+    refuse(tcp, oldest, "was one of too many");
+    return true;
+}
+
+/* Close the oldest of this address, if it has too many. */
+static void limit_address(struct dt_tcp *tcp, const uint8_t ip[16])
+{
+    struct dt_tcp_guest *oldest = NULL;
     size_t same = 0;
-    for (struct dt_tcp_guest *guest = tcp->guests; guest; guest = guest->next) {
-        if (guest->over)
-            continue;
-        oldest = oldest ? oldest : guest;
-        if (memcmp(guest->ip, ip, sizeof(guest->ip)))
-            continue;
-        first = first ? first : guest;
-        same++;
-    }
-    if (same >= GUESTS_OF_ONE)
-        refuse(tcp, first, "was one of too many");
-    else if (tcp->nguests >= GUESTS)
+    for (struct dt_tcp_guest *guest = tcp->guests; guest; guest = guest->next)
+        if (!guest->over && !memcmp(guest->ip, ip, sizeof(guest->ip))) {
+            oldest = oldest ? oldest : guest;
+            same++;
+        }
+    if (same >= GUESTS_OF_ONE && slow(oldest))
         refuse(tcp, oldest, "was one of too many");
 }
 
@@ -241,7 +257,7 @@ static void make_room(struct dt_tcp *tcp, const uint8_t ip[16])
 static bool welcome_guest(struct dt_tcp *tcp, int fd, const uint8_t ip[16])
 {
     struct dt_tcp_guest *guest = calloc(1, sizeof(*guest)), **last;
-    make_room(tcp, ip);
+    limit_address(tcp, ip);
     if (!guest)
         return false;
     guest->socket = (struct dt_tcp_socket){DT_TCP_GUEST, fd};
@@ -265,7 +281,7 @@ static bool welcome_guest(struct dt_tcp *tcp, int fd, const uint8_t ip[16])
 
 void dt_tcp_accept(struct dt_tcp *tcp)
 {
-    for (;;) {
+    while (make_room(tcp)) {
         struct sockaddr_storage from;
         socklen_t len = sizeof(from);
         uint8_t ip[16];
