@@ -19,7 +19,7 @@
 #define TURNS  4 /* reads of one connection before the others' turn */
 
 /* Bytes of unexpected messages of one peer that are kept, before it waits. */
-#define UNEXPECTED ((size_t)64 << 20)
+#define UNEXPECTED ((size_t)4 << 20)
 
 #define KIND_SHIFT DT_TAG_BITS
 #define KIND_MASK  ((uint64_t)3 << KIND_SHIFT)
