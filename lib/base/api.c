@@ -3,7 +3,7 @@
 /* api.c - the text of each thread's last error. */
 #include "base/api.h"
 
-#include <stdio.h>
+#include "base/printable.h"
 
 /* per thread, as errno, so that threads do not see each other's errors */
 static _Thread_local struct dt_error last;
@@ -11,8 +11,8 @@ static _Thread_local struct dt_error last;
 dt_result_t dt_api_return(dt_result_t code, const struct dt_error *err)
 {
     if (code < 0)
-        snprintf(last.text, sizeof(last.text), "%s",
-                 err && err->text[0] ? err->text : dt_strerror(code));
+        dt_printable(last.text, sizeof(last.text),
+                     err && err->text[0] ? err->text : dt_strerror(code));
     return code;
 }
 

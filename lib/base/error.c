@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/printable.h"
+
 dt_result_t dt_error_set(struct dt_error *err, dt_result_t code,
                          const char *fmt, ...)
 {
@@ -16,6 +18,17 @@ dt_result_t dt_error_set(struct dt_error *err, dt_result_t code,
         va_end(ap);
     }
     return code;
+}
+
+void dt_report(const char *fmt, ...)
+{
+    char text[2 * sizeof(struct dt_error)], shown[4 * sizeof(text)];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    dt_printable(shown, sizeof(shown), text);
+    fprintf(stderr, "dt: %s\n", shown);
 }
 
 const char *dt_strerror(dt_result_t result)

@@ -136,9 +136,8 @@ static char *memory_path(const struct dt_ckpt *ckpt)
     if (!path || dt_memory_check(path, &why) == DT_SUCCESS)
         return path;
     if (ckpt->local_rank == 0)
-        fprintf(stderr,
-                "dt: checkpoints are not kept in the memory of the nodes: %s\n",
-                why.text);
+        dt_report("checkpoints are not kept in the memory of the nodes: %s",
+                  why.text);
     free(path);
     return NULL;
 }

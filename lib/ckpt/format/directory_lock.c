@@ -289,10 +289,9 @@ failed:
 
 static void warn_no_locks(const char *dir)
 {
-    fprintf(stderr,
-            "dt: the file system of %s has no locks (%s): nothing keeps "
-            "another job from saving there, too\n",
-            dir, strerror(errno));
+    dt_report("the file system of %s has no locks (%s): nothing keeps "
+              "another job from saving there, too",
+              dir, strerror(errno));
 }
 
 /* One try. *retry: .lock was removed meanwhile. */

@@ -385,9 +385,8 @@ static void skip(struct candidates *all, const struct candidate *candidate,
 {
     const char *name = candidate->known.name;
     bool is_dir = candidate->tier == &all->ckpt->tier[DT_TIER_DIR];
-    fprintf(stderr, "dt: checkpoint %s%s%s skipped: %s\n", name,
-            is_dir ? "" : " in ", is_dir ? "" : candidate->tier->dir,
-            why->text);
+    dt_report("checkpoint %s%s%s skipped: %s", name, is_dir ? "" : " in ",
+              is_dir ? "" : candidate->tier->dir, why->text);
     if (all->skipped++ == 0)
         dt_error_set(&all->newest, DT_ERR_CORRUPT, "%s: %s", name, why->text);
 }

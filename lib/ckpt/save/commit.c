@@ -414,8 +414,7 @@ static void prune(const struct dt_ckpt *ckpt, const struct dt_tier *tier,
         return; /* the checkpoints belong to another job now */
     if (dt_store_prune(dirfd, ckpt->saver->save.step, ckpt->keep.newest,
                        ckpt->keep.every, ckpt->tag, &why) != DT_SUCCESS)
-        fprintf(stderr, "dt: old checkpoints in %s stay: %s\n", tier->dir,
-                why.text);
+        dt_report("old checkpoints in %s stay: %s", tier->dir, why.text);
 }
 
 void dt_commit_prune(struct dt_ckpt *ckpt)

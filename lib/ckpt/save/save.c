@@ -28,9 +28,8 @@ static void give_up_memory(struct dt_ckpt *ckpt, const struct dt_error *why)
 {
     ckpt->saver->memory = false;
     if (ckpt->rank == 0)
-        fprintf(stderr,
-                "dt: checkpoints are not kept in the memory of the nodes: %s\n",
-                why->text);
+        dt_report("checkpoints are not kept in the memory of the nodes: %s",
+                  why->text);
 }
 
 /* Did the snapshot fail on some rank? Then the next tier reports it, too. */
@@ -172,9 +171,7 @@ static void pin_snapshot(struct dt_ckpt *ckpt)
         return;
     saver->unpinned = true;
     if (ckpt->rank == 0)
-        fprintf(stderr,
-                "dt: checkpoints are copied from GPUs more slowly: %s\n",
-                why.text);
+        dt_report("checkpoints are copied from GPUs more slowly: %s", why.text);
 }
 
 /* Copy the shard there, laid out as the file that it will be. */
@@ -271,8 +268,7 @@ static dt_result_t take_result_for_next(struct dt_ckpt *ckpt,
     if (rc != DT_ERR_NO_SPACE)
         return rc;
     if (!saver->full && ckpt->rank == 0)
-        fprintf(stderr, "dt: %s; the next one is tried all the same\n",
-                err->text);
+        dt_report("%s; the next one is tried all the same", err->text);
     saver->full = true;
     return DT_SUCCESS;
 }

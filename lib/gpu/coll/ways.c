@@ -125,8 +125,8 @@ static void tell_why_not(struct dt_gpu_comm *gpu, const struct wish *wish,
         if (other->missed[way])
             return;
     if (gpu->comm->world->rank == 0)
-        fprintf(stderr, "dt: %s: it goes on without NCCL: %s\n",
-                wish->given ? DT_ENV_GPU_WAY "=nccl" : DT_ENV_TUNE, reason);
+        dt_report("%s: it goes on without NCCL: %s",
+                  wish->given ? DT_ENV_GPU_WAY "=nccl" : DT_ENV_TUNE, reason);
 }
 
 /* If one rank cannot do it with one other, none does. */
