@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* main.c - dt-ckpt: a look into checkpoints, and what else they need. */
+#include <locale.h>
 #include <stdio.h>
 
 #include "base/exit.h"
@@ -34,6 +35,7 @@ int main(int argc, char **argv)
     struct options options;
     struct dt_error err = {""};
     streams_fill();
+    setlocale(LC_CTYPE, "");
     if (argc < 2) {
         options_help(stderr);
         return DT_EXIT_USAGE;

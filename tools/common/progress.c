@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/printable.h"
+
 static struct {
     double pause, last; /* us */
     bool on, shown;
@@ -34,13 +36,15 @@ bool progress_due(void)
 
 void progress_show(const char *fmt, ...)
 {
+    char text[512], shown[4 * sizeof(text)];
     va_list args;
     if (!progress_due())
         return;
-    fputs("\r\033[K", stderr);
     va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
+    vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
+    dt_printable(shown, sizeof(shown), text);
+    fprintf(stderr, "\r\033[K%s", shown);
     fflush(stderr);
     line.last = now_us();
     line.shown = true;

@@ -7,23 +7,40 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "common/progress.h"
+
+enum { LINE = 8192 }; /* bytes; more than two paths have */
+
+static void put(FILE *out, const char *before, const char *fmt, va_list args)
+{
+    char text[LINE], shown[4 * LINE]; /* an escape has four characters */
+    vsnprintf(text, sizeof(text), fmt, args);
+    dt_printable(shown, sizeof(shown), text);
+    fprintf(out, "%s%s\n", before, shown);
+}
+
+void print_line(FILE *out, const char *fmt, ...)
+{
+    va_list args;
+    progress_clear();
+    va_start(args, fmt);
+    put(out, "", fmt, args);
+    va_end(args);
+}
 
 void note(FILE *out, const char *fmt, ...)
 {
-    char text[4096];
+    char before[64];
     va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    for (char *at = text; *at; at++) /* it may quote foreign text */
-        if ((unsigned char)*at < ' ' || *at == '\177')
-            *at = '?';
     if (out == stderr) {
         fflush(stdout);
         progress_clear();
     }
-    fprintf(out, "%s: %s\n", program, text);
+    snprintf(before, sizeof(before), "%s: ", program);
+    va_start(args, fmt);
+    put(out, before, fmt, args);
+    va_end(args);
 }
 
 void streams_fill(void)

@@ -10,9 +10,13 @@
 /* The name of the tool, which its main.c defines. */
 extern const char program[];
 
-/* Print one line, "PROGRAM: ...", to out. Control characters in it are
- * replaced. A line on stderr comes after what stdout holds, and removes the
- * progress line. */
+/* Print one line to out, after removing the progress line. What is not
+ * printable in it is escaped, as dt_printable() does: it may quote the files of
+ * others. At most 8191 bytes before that. */
+void print_line(FILE *out, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The same, "PROGRAM: ...". A line on stderr comes after what stdout holds. */
 void note(FILE *out, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -10,6 +10,7 @@
 
 #include "base/exit.h"
 #include "base/number.h"
+#include "common/streams.h"
 #include "decide.h"
 #include "jobfile.h"
 #include "slurm.h"
@@ -144,9 +145,9 @@ static void write_counts(const struct job *job, const struct counts *counts,
     counts_write(counts, job->comment, text + strlen(text));
     const char *const items[] = {text, job->requeue ? NULL : "Requeue=1", NULL};
     if (!slurm_update(job->id, items, deadline, why))
-        fprintf(stderr,
-                "dt: note: the cause of this requeue is not counted: %s\n",
-                why);
+        print_line(stderr,
+                   "dt: note: the cause of this requeue is not counted: %s",
+                   why);
 }
 
 /* Remove the nodes of this run from the counts: it has ended, so that a later
@@ -204,8 +205,8 @@ static int requeue(struct ended *e, enum cause cause)
         write_counts(&e->job, &e->counts, e->deadline);
     if (!slurm_requeue(e->record.hold ? "requeuehold" : "requeue", e->job.id,
                        e->deadline, why)) {
-        fprintf(stderr, "dt: not requeued, though %s: Slurm says: %s\n",
-                cause_text[cause], why);
+        print_line(stderr, "dt: not requeued, though %s: Slurm says: %s",
+                   cause_text[cause], why);
         return 1;
     }
     if (ended)
@@ -215,10 +216,10 @@ static int requeue(struct ended *e, enum cause cause)
     if (cause != CAUSE_HAND)
         snprintf(of, sizeof(of), " (%u of %u)",
                  counts_all(&e->counts) - e->counts.n[CAUSE_HAND], e->caps.max);
-    fprintf(stderr, "dt: requeued%s%s: %s%s%s\n", of,
-            e->record.hold ? " and held" : "", cause_text[cause],
-            cause == CAUSE_HAND && *e->record.reason ? ": " : "",
-            cause == CAUSE_HAND ? e->record.reason : "");
+    print_line(stderr, "dt: requeued%s%s: %s%s%s", of,
+               e->record.hold ? " and held" : "", cause_text[cause],
+               cause == CAUSE_HAND && *e->record.reason ? ": " : "",
+               cause == CAUSE_HAND ? e->record.reason : "");
     if (!e->appends)
         fprintf(stderr, "dt: note: the next run begins this log anew: "
                         "--open-mode=append keeps it\n");
@@ -262,8 +263,8 @@ int requeue_ended(char *const argv[])
         return 0;
     }
     if (!slurm_job(argv[0], e.deadline, &e.job, why)) {
-        fprintf(stderr, "dt: not requeued, though %s: Slurm says: %s\n",
-                cause_text[cause], why);
+        print_line(stderr, "dt: not requeued, though %s: Slurm says: %s",
+                   cause_text[cause], why);
         return 1;
     }
     counts_read(e.job.comment, &e.counts);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "common/streams.h"
 #include "counts.h"
 #include "jobfile.h"
 #include "slurm.h"
@@ -19,12 +20,12 @@ enum { LIMIT = 60, NOTIFY_LIMIT = 45 }; /* seconds */
 __attribute__((format(printf, 2, 3))) static int fail(const char *job,
                                                       const char *format, ...)
 {
+    char text[WHY + 256];
     va_list args;
-    fprintf(stderr, "dt-requeue: job %s: ", job);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    fputc('\n', stderr);
+    note(stderr, "job %s: %s", job, text);
     return 1;
 }
 

@@ -8,8 +8,11 @@
 #include <string.h>
 
 #include "base/exit.h"
+#include "common/streams.h"
 #include "jobfile.h"
 #include "requeue.h"
+
+const char program[] = "dt-requeue";
 
 static void print_help(void)
 {
@@ -30,7 +33,7 @@ static void print_help(void)
 
 static int misuse(const char *what, const char *which)
 {
-    fprintf(stderr, "dt-requeue: %s%s; see dt-requeue --help\n", what, which);
+    note(stderr, "%s%s; see dt-requeue --help", what, which);
     return DT_EXIT_USAGE;
 }
 

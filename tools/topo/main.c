@@ -87,7 +87,7 @@ static int show(const struct options *options, struct dt_error *err)
     dt_topo_t *topo;
     if (get_topology(options, &topo, err) != DT_SUCCESS)
         return complain(err, FAILED);
-    if (options->form != FORM_TEXT)
+    if (!options->node.cached) /* which the plugin reads */
         make_printable(topo);
     dt_result_t rc = options->request.tasks ? print_tasks(options, topo, err)
                                             : print_machine(options, topo, err);

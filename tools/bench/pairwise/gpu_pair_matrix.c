@@ -128,7 +128,7 @@ static void print_table(FILE *out, const struct table *table)
     for (int from = 0; from < table->n; from++)
         for (int to = 0; to < table->n; to++)
             if (from != to && describe(table, from, to, text)) {
-                fprintf(out, "%s\n", text);
+                print_line(out, "%s", text);
                 told++;
             }
     if (!told)

@@ -121,8 +121,8 @@ static void report_all(const struct table *table, struct findings *findings)
 
 /* ---- as text ---- */
 
-static void print_line(struct findings *self, const char *kind,
-                       const char *from, const char *to, const char *text)
+static void print_finding(struct findings *self, const char *kind,
+                          const char *from, const char *to, const char *text)
 {
     (void)kind, (void)from, (void)to;
     fprintf(self->out, "%s\n", text);
@@ -153,7 +153,7 @@ static void print_matrix(FILE *out, const struct table *table,
 static void print_table(FILE *out, const struct table *table)
 {
     const struct pairs *pairs = table->pairs;
-    struct findings findings = {.add = print_line, .out = out};
+    struct findings findings = {.add = print_finding, .out = out};
     char where[128] = "nodes", title[256], a[32], b[32];
     if (pairs->n < 2)
         return;

@@ -3,6 +3,7 @@
 /* json.c - the results as JSON. */
 #include <jansson.h>
 
+#include "common/json_output.h"
 #include "report/json.h"
 #include "measure/element.h"
 #include "report/report.h"
@@ -52,10 +53,7 @@ json_t *json_job(struct json *json, const struct job *job)
 dt_result_t json_write(FILE *out, const struct json *json, json_t *object,
                        struct dt_error *err)
 {
-    bool done =
-        object && !json->failed &&
-        !json_dumpf(object, out, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    fputc('\n', out);
+    bool done = !json->failed && json_output(out, object);
     json_decref(object);
     return done ? DT_SUCCESS
                 : dt_error_set(err, DT_ERR_IO, "the JSON could not be written");

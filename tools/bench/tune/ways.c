@@ -296,8 +296,8 @@ static void print_scope(FILE *file, const struct scope *scope, size_t n)
     fputc('\n', file);
     for (enum dt_tune_way w = 0; w < DT_TUNE_WAYS; w++)
         if (scope->why[w][0])
-            fprintf(file, "# without %s: %s\n", dt_tune_way_name(w),
-                    scope->why[w]);
+            print_line(file, "# without %s: %s", dt_tune_way_name(w),
+                       scope->why[w]);
     for (size_t o = 0; scope->had > 1 && o < OPERATIONS; o++) {
         fprintf(file, "# gpu_%s_%s\n", scope->name,
                 dt_name_coll(operations[o]));

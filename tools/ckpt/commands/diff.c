@@ -37,8 +37,7 @@ static void say(struct diff *diff, const char *name, const char *what,
                         json_array_append(diff->all, one);
         json_decref(one);
     } else {
-        progress_clear();
-        printf("%s: %s\n", name, what);
+        print_line(stdout, "%s: %s", name, what);
     }
     json_decref(more);
 }

@@ -137,8 +137,8 @@ static dt_result_t flush_one(int fd, const char *from, const char *name,
         rc = rc == DT_SUCCESS ? copy_checkpoint(&c, to, err)
                               : dt_failed_in(err, c.path, rc);
         if (rc == DT_SUCCESS)
-            printf("%s/%s: copied, %s\n", to->path, c.name,
-                   size_text(size, c.bytes));
+            print_line(stdout, "%s/%s: copied, %s", to->path, c.name,
+                       size_text(size, c.bytes));
         checkpoint_close(&c);
     }
     if (rc == DT_ERR_CORRUPT || rc == DT_ERR_NOT_FOUND ||

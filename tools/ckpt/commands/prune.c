@@ -105,8 +105,8 @@ static dt_result_t prune(const struct directory *dir,
         else if (!options->dry_run)
             rc = remove_one(dir, &entry[i], err);
         if (rc == DT_SUCCESS && fate[i] == REMOVED && !options->json)
-            printf("%s/%s: %s\n", dir->path, entry[i].name,
-                   options->dry_run ? "would be removed" : "removed");
+            print_line(stdout, "%s/%s: %s", dir->path, entry[i].name,
+                       options->dry_run ? "would be removed" : "removed");
     }
     if (rc == DT_SUCCESS && options->json)
         rc = print_fates(options, entry, count, fate, err);

@@ -193,11 +193,9 @@ static dt_result_t rebuild(const struct repair *r,
             dt_failed_in(err, m->file[f].name, rc);
     }
     rc = outfile_close(&out, rc, err);
-    if (rc == DT_SUCCESS) {
-        progress_clear();
-        printf("%s/step-%012" PRId64 "/%s: rebuilt, of node %d\n",
-               dir->place.path, m->step, m->file[f].name, m->file[f].node);
-    }
+    if (rc == DT_SUCCESS)
+        print_line(stdout, "%s/step-%012" PRId64 "/%s: rebuilt, of node %d",
+                   dir->place.path, m->step, m->file[f].name, m->file[f].node);
     return rc;
 }
 
@@ -255,7 +253,7 @@ static dt_result_t repair_step(struct node_directories *dirs, int64_t step,
     rc = find_files(&r, err);
     progress_end();
     if (rc == DT_SUCCESS && r.lost == 0)
-        printf("step %" PRId64 ": nothing is lost\n", step);
+        print_line(stdout, "step %" PRId64 ": nothing is lost", step);
     else if (rc == DT_SUCCESS)
         rc = rebuild_all(&r, err);
     rc = node_directories_leave(dirs, &c, rc, err);

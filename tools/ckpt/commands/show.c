@@ -29,15 +29,18 @@ static void print_head(const struct checkpoint *c, const char *state)
 {
     const struct dt_manifest *m = &c->manifest;
     char size[SIZE_TEXT];
-    printf("%s: %s\n", c->path, state);
-    printf("step %" PRId64 " of run %s, restart %" PRId64 ", %s\n", m->step,
-           m->run_id, m->restart_count, m->created);
-    printf("%zu tensors in %zu files, %s, of %d ranks on %d nodes\n", m->count,
-           m->nfiles, size_text(size, c->bytes), m->world_size, m->num_nodes);
-    printf("it took %.2f s to copy and %.2f s to write; redundancy %s; format "
-           "version %d\n\n",
-           m->copy_s, m->write_s, m->redundancy[0] ? m->redundancy : "none",
-           m->version);
+    print_line(stdout, "%s: %s", c->path, state);
+    print_line(stdout, "step %" PRId64 " of run %s, restart %" PRId64 ", %s",
+               m->step, m->run_id, m->restart_count, m->created);
+    print_line(stdout, "%zu tensors in %zu files, %s, of %d ranks on %d nodes",
+               m->count, m->nfiles, size_text(size, c->bytes), m->world_size,
+               m->num_nodes);
+    print_line(stdout,
+               "it took %.2f s to copy and %.2f s to write; redundancy %s; "
+               "format version %d",
+               m->copy_s, m->write_s, m->redundancy[0] ? m->redundancy : "none",
+               m->version);
+    putchar('\n');
 }
 
 static dt_result_t print_tensors(const struct dt_manifest *m,
@@ -97,8 +100,8 @@ static dt_result_t print_tensor(const struct dt_manifest *m,
                                        "SIZE", "BYTE", "FILE"};
     struct columns table = {.columns = 7, .right = 0x33};
     char type[TYPE_TEXT], at[INDEX_TEXT], extent[INDEX_TEXT], size[SIZE_TEXT];
-    printf("%s: %s, %s, %zu slices\n", t->tensor.name, type_text(t, type),
-           kind_text(t), t->nslices);
+    print_line(stdout, "%s: %s, %s, %zu slices", t->tensor.name,
+               type_text(t, type), kind_text(t), t->nslices);
     for (size_t i = 0; i < table.columns; i++)
         columns_add(&table, "%s", head[i]);
     for (size_t i = 0; i < t->nslices; i++) {

@@ -218,8 +218,7 @@ static void report_damage(const char *text, void *arg)
             json_array_append_new(report->damages, json_string(text)) != 0;
         return;
     }
-    progress_clear();
-    printf("%s: %s\n", report->path, text);
+    print_line(stdout, "%s: %s", report->path, text);
 }
 
 static void report_end(struct report *report, const struct checkpoint *c)
@@ -232,10 +231,9 @@ static void report_end(struct report *report, const struct checkpoint *c)
         report->failed |= json_array_append_new(report->all, one) != 0;
         report->damages = json_array();
     } else if (c) {
-        progress_clear();
-        printf("%s: ok, %zu tensors in %zu files, %s\n", report->path,
-               c->manifest.count, c->manifest.nfiles,
-               size_text(size, c->bytes));
+        print_line(stdout, "%s: ok, %zu tensors in %zu files, %s", report->path,
+                   c->manifest.count, c->manifest.nfiles,
+                   size_text(size, c->bytes));
     }
 }
 

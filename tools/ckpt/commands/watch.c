@@ -14,6 +14,7 @@
 #include "text/describe.h"
 #include "text/interrupt.h"
 #include "text/options.h"
+#include "text/terminal.h"
 
 /* What was there when it was looked at last. */
 struct seen {
@@ -44,10 +45,10 @@ static void print_one(struct watch *w, const struct checkpoint *c)
     char size[SIZE_TEXT];
     if (w->left == 0)
         return;
-    printf("%s: %s, %d ranks on %d nodes, run %s, %.2f s\n", c->path,
-           size_text(size, c->bytes), c->manifest.world_size,
-           c->manifest.num_nodes, c->manifest.run_id,
-           c->manifest.copy_s + c->manifest.write_s);
+    print_line(stdout, "%s: %s, %d ranks on %d nodes, run %s, %.2f s", c->path,
+               size_text(size, c->bytes), c->manifest.world_size,
+               c->manifest.num_nodes, c->manifest.run_id,
+               c->manifest.copy_s + c->manifest.write_s);
     fflush(stdout);
     if (w->left > 0)
         w->left--;

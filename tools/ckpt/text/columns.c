@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
 #include "ckpt/format/format.h"
+#include "common/width.h"
 
 static bool grow(struct columns *table)
 {
@@ -25,12 +27,13 @@ static bool grow(struct columns *table)
 
 void columns_add(struct columns *table, const char *fmt, ...)
 {
-    char text[1024];
+    char text[1024], shown[4 * sizeof(text)];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    char *copy = grow(table) ? strdup(text) : NULL;
+    dt_printable(shown, sizeof(shown), text);
+    char *copy = grow(table) ? strdup(shown) : NULL;
     if (copy)
         table->cell[table->count++] = copy;
     else
@@ -41,8 +44,8 @@ static int width_of(const struct columns *table, size_t column)
 {
     size_t width = 0;
     for (size_t i = column; i < table->count; i += table->columns)
-        if (strlen(table->cell[i]) > width)
-            width = strlen(table->cell[i]);
+        if (text_width(table->cell[i]) > width)
+            width = text_width(table->cell[i]);
     return (int)width;
 }
 
@@ -51,10 +54,10 @@ static void print_rows(const struct columns *table, const int *width)
     for (size_t i = 0; i < table->count; i++) {
         size_t column = i % table->columns;
         bool last = column + 1 == table->columns;
-        int w = table->right >> column & 1 ? width[column]
-                : last                     ? 0
-                                           : -width[column];
-        printf("%*s%s", w, table->cell[i], last ? "\n" : "  ");
+        bool right = table->right >> column & 1;
+        int blanks = width[column] - (int)text_width(table->cell[i]);
+        printf("%*s%s%*s%s", right ? blanks : 0, "", table->cell[i],
+               right || last ? 0 : blanks, "", last ? "\n" : "  ");
     }
 }
 

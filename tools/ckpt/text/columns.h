@@ -14,7 +14,8 @@ struct columns {
     bool failed; /* no memory */
 };
 
-/* Add the next cell; a row has table->columns cells. */
+/* Add the next cell, its text made printable; a row has table->columns cells.
+ */
 void columns_add(struct columns *table, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

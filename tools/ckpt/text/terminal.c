@@ -4,6 +4,7 @@
 #include "text/terminal.h"
 
 #include "ckpt/format/format.h"
+#include "common/json_output.h"
 #include "text/describe.h"
 
 enum { WIDTH = 24, PAUSE_US = 200000 };
@@ -44,9 +45,9 @@ dt_result_t print_json(json_t *root, struct dt_error *err)
 {
     if (!root)
         return dt_no_memory(err);
-    int rc = json_dumpf(root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
-    putchar('\n');
+    bool written = json_output(stdout, root);
     json_decref(root);
-    return rc ? dt_error_set(err, DT_ERR_IO, "the JSON could not be written")
-              : DT_SUCCESS;
+    return written
+               ? DT_SUCCESS
+               : dt_error_set(err, DT_ERR_IO, "the JSON could not be written");
 }

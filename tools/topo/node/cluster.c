@@ -351,6 +351,8 @@ static dt_topo_t *parse(const struct node *node)
     else if (load_fd(fd, &topo, &err) != DT_SUCCESS)
         note(stderr, "%s: %s", node->name, err.text);
     close(fd);
+    if (topo)
+        make_printable(topo);
     return topo;
 }
 
@@ -370,7 +372,6 @@ static dt_result_t put_in_group(struct cluster *cluster, struct node *node,
             return no_memory(cluster->err);
         }
         cluster->group = more;
-        make_printable(topo);
         more[cluster->ngroups++] = (struct group){.topo = topo, .first = node};
     }
     node->grouped = true;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* escape.c - text from a foreign topology, made safe to print. */
+#include <string.h>
+
+#include "base/printable.h"
 #include "print.h"
 
 void xml_text(FILE *out, const char *text)
@@ -24,29 +27,33 @@ void xml_text(FILE *out, const char *text)
         }
 }
 
-static void printable(char *text)
+/* In its own room: cut if the escapes do not fit. */
+static void escape(char *text, size_t size)
 {
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
+    char shown[256];
+    dt_printable(shown, size < sizeof(shown) ? size : sizeof(shown), text);
+    strcpy(text, shown);
 }
+
+#define ESCAPE(field) escape(field, sizeof(field))
 
 void make_printable(dt_topo_t *topo)
 {
-    printable(topo->source);
-    printable(topo->nccl_file);
+    ESCAPE(topo->source);
+    ESCAPE(topo->missing);
+    ESCAPE(topo->nccl_file);
     for (uint32_t i = 0; i < topo->nswitches; i++)
-        printable(topo->switches[i].name);
+        ESCAPE(topo->switches[i].name);
     for (uint32_t i = 0; i < topo->ngpus; i++) {
-        printable(topo->gpu[i].bus);
-        printable(topo->gpu[i].name);
-        printable(topo->gpu[i].uuid);
-        printable(topo->gpu[i].file);
+        ESCAPE(topo->gpu[i].bus);
+        ESCAPE(topo->gpu[i].name);
+        ESCAPE(topo->gpu[i].uuid);
+        ESCAPE(topo->gpu[i].file);
     }
     for (uint32_t i = 0; i < topo->nnics; i++) {
-        printable(topo->nic[i].name);
-        printable(topo->nic[i].names);
-        printable(topo->nic[i].net);
-        printable(topo->nic[i].bus);
+        ESCAPE(topo->nic[i].name);
+        ESCAPE(topo->nic[i].names);
+        ESCAPE(topo->nic[i].net);
+        ESCAPE(topo->nic[i].bus);
     }
 }

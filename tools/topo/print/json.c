@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "common/json_output.h"
 #include "print.h"
 
 /* jansson's setters take NULL for what could not be made and say so in their
@@ -269,11 +270,8 @@ dt_result_t print_json(FILE *out, const dt_topo_t *topo,
     else
         b.built = false;
     dt_topo_destroy(b.linked);
-    bool good = b.built && root &&
-                (!json_dumpf(root, out, JSON_INDENT(1)) || ferror(out));
+    bool good = b.built && root && (json_output(out, root) || ferror(out));
     json_decref(root);
-    if (!good)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for the JSON");
-    fputc('\n', out);
-    return DT_SUCCESS;
+    return good ? DT_SUCCESS
+                : dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for the JSON");
 }

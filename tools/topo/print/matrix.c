@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/width.h"
 #include "print.h"
 
 enum { LABEL = 16, SHORT = 8 };
@@ -21,7 +22,9 @@ static void make_labels(struct matrix *matrix)
 {
     const dt_topo_t *topo = matrix->topo;
     for (uint32_t i = 0; i < topo->nnics; i++)
-        matrix->numbered |= strlen(topo->nic[i].name) > SHORT;
+        matrix->numbered |= strlen(topo->nic[i].name) > SHORT ||
+                            text_width(topo->nic[i].name) <
+                                strlen(topo->nic[i].name); /* not ASCII */
     for (uint32_t i = 0; i < topo->ngpus; i++)
         snprintf(matrix->label[i], LABEL, "GPU%u", i);
     for (uint32_t i = 0; i < topo->nnics; i++)

@@ -43,8 +43,12 @@ static void nic_list(char text[CELL], const dt_topo_t *topo,
 /* A cell that did not fit ends in dots. */
 static void shorten(char *text, size_t size)
 {
-    if (strlen(text) == size - 1)
-        memcpy(text + size - 4, "...", 3);
+    size_t at = size - 4;
+    if (strlen(text) < size - 1)
+        return;
+    while (at > 0 && (text[at] & 0xc0) == 0x80) /* no character in two */
+        at--;
+    strcpy(text + at, "...");
 }
 
 static void fill_row(char row[COLUMNS][CELL], const struct plan *plan,

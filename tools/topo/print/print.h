@@ -32,7 +32,8 @@ char *summary_text(char text[256], const dt_topo_t *topo);
 /* Write text with & < > " as XML wants them. */
 void xml_text(FILE *out, const char *text);
 
-/* Replace in every text of topo what a terminal, XML or JSON may choke on. */
+/* Escape in every text of topo what is not printable, as dt_printable() does: a
+ * terminal, XML or JSON may choke on it. */
 void make_printable(dt_topo_t *topo);
 
 /* ---- on the terminal ---- */

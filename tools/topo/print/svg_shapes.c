@@ -3,6 +3,7 @@
 /* svg_shapes.c - text and boxes of the picture. */
 #include <string.h>
 
+#include "base/printable.h"
 #include "print.h"
 #include "svg.h"
 
@@ -19,12 +20,12 @@ void svg_text(FILE *out, const char *class, int x, int y, int size, int width,
     size_t most = room(width, size);
     if (most >= sizeof(cut))
         most = sizeof(cut) - 1;
-    if (strlen(text) <= most)
-        snprintf(cut, sizeof(cut), "%s", text);
-    else if (most > 3)
-        snprintf(cut, sizeof(cut), "%.*s...", (int)most - 3, text);
-    else
-        return;
+    if (dt_printable(cut, most + 1, text) > most) { /* no character in two */
+        if (most <= 3)
+            return;
+        dt_printable(cut, most - 2, text);
+        strcat(cut, "...");
+    }
     fprintf(out, "<text class=\"%s\" x=\"%d\" y=\"%d\" font-size=\"%d\">",
             class, x, y, size);
     xml_text(out, cut);
