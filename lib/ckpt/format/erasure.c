@@ -68,7 +68,7 @@ dt_result_t dt_erasure_layout(const struct dt_erasure *r, int num_nodes,
     int sets = num_nodes / (r->k + r->m);
     if (sets == 0)
         sets = 1;
-    while ((num_nodes + sets - 1) / sets > BLOCKS_MAX)
+    while (num_nodes / sets + (num_nodes % sets > 0) > BLOCKS_MAX)
         sets++; /* the code has no larger ones */
     int size = num_nodes / sets, larger = num_nodes % sets;
     if (size <= r->m)

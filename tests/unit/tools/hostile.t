@@ -73,6 +73,13 @@ shows "export" "$shown$byte/none: " "$ckpt" export "$evil/none" x
 printf '{"%s":' "$evil" >"$evil/step-000000000010/manifest.json"
 shows "a manifest of raw bytes" "is torn" "$ckpt" list "$evil"
 
+"$make" many 10 && rm many/*/rank-00001-*
+sed -i 's/"num_nodes":2,/"num_nodes":2147483647,/; s/"none"/"xor:4"/' \
+    many/*/manifest.json
+"$make" seal many/*/manifest.json
+shows "repair, of more nodes than there are" "xor:4 cannot rebuild it" \
+    "$ckpt" repair many
+
 # the length of a header of less than 256 bytes, the header
 safetensors() # HEADER
 {

@@ -25,10 +25,10 @@ struct repair {
     const struct dt_manifest *manifest;
     int *holder; /* [nfiles] the directory that has the file, or -1: lost */
     size_t lost, lost_bytes;
-    struct dt_parity_file {
-        bool looked;
-        int dir, fd; /* -1: it is lost */
-    } * parity;      /* [num_nodes] */
+    size_t nparity; /* of nodes that were looked for */
+    struct parity_file {
+        int node, dir, fd; /* -1: it is lost */
+    } * parity;
     unsigned char *memory;
 };
 
@@ -54,8 +54,7 @@ static dt_result_t find_files(struct repair *r, struct dt_error *err)
 {
     const struct dt_manifest *m = r->manifest;
     r->holder = calloc(m->nfiles + 1, sizeof(*r->holder));
-    r->parity = calloc((size_t)m->num_nodes + 1, sizeof(*r->parity));
-    dt_result_t rc = r->holder && r->parity ? DT_SUCCESS : dt_no_memory(err);
+    dt_result_t rc = r->holder ? DT_SUCCESS : dt_no_memory(err);
     for (size_t f = 0; f < m->nfiles && rc == DT_SUCCESS; f++) {
         r->holder[f] = -1;
         for (int h = 0; h < r->dirs->n && r->holder[f] < 0; h++)
@@ -71,15 +70,36 @@ static dt_result_t find_files(struct repair *r, struct dt_error *err)
     return rc;
 }
 
+/* That of a node; NULL: it was not looked for. */
+static struct parity_file *parity_of(const struct repair *r, int node)
+{
+    for (size_t i = 0; i < r->nparity; i++)
+        if (r->parity[i].node == node)
+            return &r->parity[i];
+    return NULL;
+}
+
+static struct parity_file *add_parity(struct repair *r, int node)
+{
+    struct parity_file *more =
+        realloc(r->parity, (r->nparity + 1) * sizeof(*more));
+    if (!more)
+        return NULL;
+    r->parity = more;
+    more[r->nparity] = (struct parity_file){node, -1, -1};
+    return &more[r->nparity++];
+}
+
 /* Find the parity files of the set's nodes. Each is read once. */
-static void find_parity(struct repair *r, struct dt_redundancy_set *set)
+static dt_result_t find_parity(struct repair *r, struct dt_redundancy_set *set,
+                               struct dt_error *err)
 {
     for (int i = 0; i < set->layout.size; i++) {
         struct dt_parity want = set->parity;
         want.node = set->layout.first + i;
-        struct dt_parity_file *file = &r->parity[want.node];
-        if (!file->looked)
-            *file = (struct dt_parity_file){true, -1, -1};
+        struct parity_file *file = parity_of(r, want.node);
+        if (!file && !(file = add_parity(r, want.node)))
+            return dt_no_memory(err);
         for (int h = 0; h < r->dirs->n && file->fd < 0; h++)
             if (r->dirs->dir[h].fd >= 0) {
                 file->dir = h;
@@ -87,6 +107,7 @@ static void find_parity(struct repair *r, struct dt_redundancy_set *set)
             }
         set->parity_holder[i] = file->fd < 0 ? -1 : file->dir;
     }
+    return DT_SUCCESS;
 }
 
 /* ---- rebuilding ---- */
@@ -101,7 +122,7 @@ static dt_result_t read_block(const struct repair *r,
     size_t size;
     int fd = -1;
     if (block->file < 0) {
-        fd = r->parity[block->node].fd;
+        fd = parity_of(r, block->node)->fd; /* it was found */
     } else {
         name = r->manifest->file[block->file].name;
         fd = dt_file_open(dir->fd, name, &size);
@@ -221,8 +242,9 @@ static dt_result_t rebuild_all(struct repair *r, struct dt_error *err)
                                     m->file[f].node, err);
         if (rc != DT_SUCCESS)
             break;
-        find_parity(r, &set);
-        rc = rebuild(r, &set, (int)f, err);
+        rc = find_parity(r, &set, err);
+        if (rc == DT_SUCCESS)
+            rc = rebuild(r, &set, (int)f, err);
         dt_redundancy_set_clear(&set);
     }
     progress_end();
@@ -231,9 +253,9 @@ static dt_result_t rebuild_all(struct repair *r, struct dt_error *err)
 
 static void clear(struct repair *r)
 {
-    for (int n = 0; n < r->manifest->num_nodes && r->parity; n++)
-        if (r->parity[n].looked && r->parity[n].fd >= 0)
-            close(r->parity[n].fd);
+    for (size_t i = 0; i < r->nparity; i++)
+        if (r->parity[i].fd >= 0)
+            close(r->parity[i].fd);
     free(r->parity);
     free(r->holder);
     free(r->memory);
