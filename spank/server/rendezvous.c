@@ -144,3 +144,10 @@ void dt_rendezvous_first_node(const char *nodelist, char *name, size_t size)
     }
     name[length] = '\0';
 }
+
+bool dt_rendezvous_is_host(const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789-_.:%"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    return *text && !text[strspn(text, plain)];
+}

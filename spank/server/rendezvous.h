@@ -30,4 +30,8 @@ bool dt_rendezvous_names_mpi(FILE *command_line, size_t program);
  * bytes with its NUL. */
 void dt_rendezvous_first_node(const char *nodelist, char *name, size_t size);
 
+/* Is text a name or an address of a host? One from a job's environment may be
+ * several lines. */
+bool dt_rendezvous_is_host(const char *text);
+
 #endif

@@ -76,7 +76,7 @@ static void print_command(spank_t spank, FILE *out)
         argc < 1)
         return;
     fputs("command", out);
-    for (int i = 0; i < argc; i++) {
+    for (int i = 0; i < argc && room > 0; i++, room--) {
         fputc(' ', out);
         for (const char *c = argv[i]; *c && room > 0; c++, room--)
             fputc((unsigned char)*c < ' ' ? ' ' : *c, out);
@@ -105,7 +105,8 @@ static void print_rendezvous(spank_t spank, const struct step *step, FILE *out)
     char host[256], first[256], text[16], nodes[16384];
     int64_t port;
     bool called =
-        dt_variable_get(spank, "SLURM_SRUN_COMM_HOST", host, sizeof(host));
+        dt_variable_get(spank, "SLURM_SRUN_COMM_HOST", host, sizeof(host)) &&
+        dt_rendezvous_is_host(host);
     if (step->nodes < 2)
         return;
     if (called &&
@@ -122,7 +123,8 @@ static void print_rendezvous(spank_t spank, const struct step *step, FILE *out)
     nodes[sizeof(nodes) - 1] = '\0';
     dt_rendezvous_first_node(nodes, first, sizeof(first));
     /* srun's own address is added: the node's name may not resolve */
-    fprintf(out, "meet %s%s%s 0\n", *first ? first : "localhost",
+    fprintf(out, "meet %s%s%s 0\n",
+            dt_rendezvous_is_host(first) ? first : "localhost",
             called ? "," : "", called ? host : "");
 }
 
@@ -170,6 +172,7 @@ dt_result_t dt_server_start(spank_t spank, struct spank_dt *dt,
     char *text = NULL;
     size_t size;
     dt_result_t rc = identify(spank, &step, err);
+    dt->daemon.user = *user;
     if (rc == DT_SUCCESS)
         rc = dt_daemon_name(&dt->daemon, step.job, step.step, err);
     if (rc != DT_SUCCESS)
@@ -185,7 +188,6 @@ dt_result_t dt_server_start(spank_t spank, struct spank_dt *dt,
                           "configuration of dt-pmixd");
     if (rc == DT_SUCCESS) {
         dt->daemon.program = dt->pmixd ? dt->pmixd : DT_PMIXD_PROGRAM;
-        dt->daemon.user = *user;
         dt->daemon.running = step.local;
         rc =
             dt_daemon_start(&dt->daemon, text, (DT_STEP_LIMIT + 5) * 1000, err);

@@ -41,6 +41,15 @@ int main(void)
     dt_rendezvous_first_node("node[12-14]", name, sizeof(name));
     ok(!strcmp(name, "nod"), "cut where there is no room");
 
+    ok(dt_rendezvous_is_host("n0") && dt_rendezvous_is_host("10.0.0.1") &&
+           dt_rendezvous_is_host("fe80::1%eth0"),
+       "hosts and addresses");
+    ok(!dt_rendezvous_is_host("") &&
+           !dt_rendezvous_is_host("n0\nauth native") &&
+           !dt_rendezvous_is_host("n0 1") && !dt_rendezvous_is_host("n0,n1") &&
+           !dt_rendezvous_is_host("n\x1b[0m"),
+       "what could be another word or line is no host");
+
     static const char plain[] = "srun\0-n2\0./a.out";
     static const char joined[] = "srun\0--mpi=pmix\0./a.out";
     static const char apart[] = "srun\0--mpi\0pmix\0./a.out\0-x";
