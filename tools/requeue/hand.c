@@ -3,6 +3,9 @@
 /* hand.c - dt-requeue as a user calls it, and what it does on the nodes. */
 #include "requeue.h"
 
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,11 +121,29 @@ static unsigned long add_up(const char *out, char why[WHY])
     return sum;
 }
 
+/* The files on the nodes are read and written by their owner only, and so the
+ * step that writes them is the owner's, who sees nothing of root's variables.
+ */
+static bool become_owner(const struct job *job)
+{
+    const char *path = getenv("PATH"), *conf = getenv("SLURM_CONF");
+    if (geteuid() != 0 || job->uid == 0)
+        return true;
+    const struct passwd *user = getpwuid(job->uid);
+    gid_t gid = user ? user->pw_gid : 0;
+    return user && initgroups(user->pw_name, gid) == 0 && setgid(gid) == 0 &&
+           setuid(job->uid) == 0 && chdir("/") == 0 && clearenv() == 0 &&
+           (!path || setenv("PATH", path, 1) == 0) &&
+           (!conf || setenv("SLURM_CONF", conf, 1) == 0);
+}
+
 static int notify(const struct by_hand *hand, const struct job *job)
 {
     char self[4096], id[80], cluster[64], why[WHY] = "";
     if (!slurm_cluster(deadline_in(LIMIT), cluster, why))
         return fail(job->id, "Slurm says: %s", why);
+    if (!become_owner(job))
+        return fail(job->id, "root cannot become its owner, uid %u", job->uid);
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
     char *out = malloc(OUTPUT);
     if (!out || length < 0) {

@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the slurm-dt developers
+# dt-requeue.t - whose job it requeues, and as whom, with commands in place of
+# Slurm's
+
+top=$(cd "$(dirname "$0")/../../.." && pwd)
+# shellcheck source=tests/lib/tap.sh
+. "$top/tests/lib/tap.sh"
+tool=${DT_BUILD:-$top/build}/tools/dt-requeue
+[ -x "$tool" ] || skip_all "not built: $tool"
+
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+chmod 755 "$tmp" && mkdir "$tmp/bin" && cd "$tmp" || exit 1
+cat >bin/scontrol <<'END'
+#!/bin/sh
+case $2 in
+config) printf 'Configuration data\nClusterName             = c\n' ;;
+*) printf 'JobId=17 JobName=x\n   UserId=%s GroupId=x(1)\n' "$OWNER"
+   echo '   JobState=RUNNING Reason=None Requeue=1 Restarts=0 BatchFlag=1'
+   echo '   Partition=p NodeList=n0 BatchHost=n0 NumNodes=1 StartTime=now' ;;
+esac
+END
+cat >bin/srun <<'END'
+#!/bin/sh
+cd "${0%/*}/../told" && exec 3>by && cd "$OLDPWD" || exit
+id -u >&3 && id -G >&3 && pwd >&3 && env | grep SECRET >&3
+echo 1
+END
+chmod 755 bin/*
+install -m 755 "$tool" bin/dt-requeue
+mkdir -m 777 told
+told=$tmp/told/by
+export PATH=$tmp/bin:$PATH
+
+requeue() # OWNER CMD ARG...: the last are dt-requeue, or run it
+{
+    rm -f "$told"
+    SECRET=x OWNER=$1 timeout -k 5 60 "${@:2}" 2>&1
+}
+notified='job 17 is notified; it is requeued when its script ends'
+
+is 'one notifies a job of his own' \
+    "$(requeue "me($(id -u))" dt-requeue 17)" "$notified"
+is 'by a step of his own' "$(head -n 1 "$told")" "$(id -u)"
+
+as=()
+[ "$(id -u)" -ne 0 ] ||
+    as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+for how in '' --now --hold; do
+    is "one leaves a job of another user's alone${how:+, $how}" \
+        "$(requeue 'root(0)' "${as[@]}" dt-requeue ${how:+"$how"} 17; echo "$?")" \
+        $'dt-requeue: job 17: is root\'s, not yours\n1'
+    ok 'and does not touch it' test ! -e "$told"
+done
+
+user=$(getent passwd 65534 | cut -d: -f1)
+if [ "$(id -u)" -eq 0 ] && [ "$user" ]; then
+    is "root notifies anybody's job" \
+        "$(requeue "$user(65534)" dt-requeue 17)" "$notified"
+    is "by a step of the owner's, without root's variables" "$(cat "$told")" \
+        "65534"$'\n'"$(id -G "$user")"$'\n/'
+    is 'an owner whom this machine does not know' \
+        "$(requeue 'x(54321)' dt-requeue 17; echo "$?")" \
+        $'dt-requeue: job 17: root cannot become its owner, uid 54321\n1'
+else
+    ok "root notifies anybody's job # SKIP needs root, and a user 65534" true
+fi
+done_testing
