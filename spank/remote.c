@@ -8,6 +8,8 @@
 
 #include <slurm/slurm.h>
 
+#include "base/userdir.h"
+#include "log.h"
 #include "placement/discover.h"
 #include "placement/task.h"
 #include "requeue/requeue.h"
@@ -66,6 +68,26 @@ bool dt_remote_user(spank_t spank, struct dt_helper_user *user)
     return true;
 }
 
+/* Made by root, and for a batch script in any case: a step in it may have the
+ * options. Without root, the files of the job are in /dev/shm. */
+static void make_directories(spank_t spank, const struct spank_dt *dt)
+{
+    struct dt_helper_user user = {.groups = NULL};
+    struct dt_error why;
+    uint32_t step = 0;
+    bool wanted = dt_wants_pmix(dt) || dt_ckpt_wanted(dt);
+    spank_get_item(spank, S_JOB_STEPID, &step);
+    if (step != SLURM_BATCH_SCRIPT && !(wanted && dt_is_task_step(spank)))
+        return;
+    if (geteuid() != 0 || !dt_remote_user(spank, &user))
+        return;
+    if (dt_userdir_make(DT_USERDIR_RUN, user.uid, user.gid, &why) != DT_SUCCESS)
+        dt_log_note("%s", why.text);
+    if (wanted &&
+        dt_userdir_make(DT_USERDIR_SHM, user.uid, user.gid, &why) != DT_SUCCESS)
+        dt_log_note("%s", why.text);
+}
+
 /* slurmstepd is not yet in the cgroup of the step, which would hide CPUs and
  * GPUs from dt-topo. */
 void dt_remote_init_post_opt(spank_t spank, struct spank_dt *dt)
@@ -77,6 +99,7 @@ void dt_remote_init_post_opt(spank_t spank, struct spank_dt *dt)
         .conf = dt->conf,
         .limit_ms = DT_DISCOVER_LIMIT_MS,
     };
+    make_directories(spank, dt);
     if (!dt_wants_gpus(dt) || !dt_is_task_step(spank) || *dt->bad_argument.text)
         return;
     dt->binds_cpus = is_set(spank, "SLURM_CPU_BIND_TYPE");
@@ -115,11 +138,6 @@ void dt_remote_user_init(spank_t spank, struct spank_dt *dt)
         dt->no_server.text[0] = '\0';
 }
 
-static void print_line(const char *line)
-{
-    slurm_error("dt: %s", line);
-}
-
 void dt_remote_task_post_fork(spank_t spank, struct spank_dt *dt)
 {
     uint32_t rank;
@@ -145,14 +163,14 @@ void dt_remote_task_exit(spank_t spank, struct spank_dt *dt)
         spank_get_item(spank, S_TASK_EXIT_STATUS, &status) == ESPANK_SUCCESS)
         last = dt_daemon_notify_ended(&dt->daemon, rank, status);
     if (last)
-        dt_daemon_end(&dt->daemon, print_line);
+        dt_daemon_end(&dt->daemon, dt_log_error);
     else
-        dt_daemon_receive(&dt->daemon, print_line);
+        dt_daemon_receive(&dt->daemon, dt_log_error);
 }
 
 void dt_remote_exit(struct spank_dt *dt)
 {
-    dt_daemon_end(&dt->daemon, print_line);
+    dt_daemon_end(&dt->daemon, dt_log_error);
     dt_requeue_exit(dt);
 }
 
@@ -162,7 +180,7 @@ void dt_remote_exit(struct spank_dt *dt)
 static void refuse(const char *why, bool prints)
 {
     if (prints)
-        slurm_error("dt: %s", why);
+        dt_log_error(why);
     _exit(1);
 }
 

@@ -11,8 +11,8 @@
 
 #include <slurm/spank.h>
 
+#include "base/jobfile.h"
 #include "server/daemon.h"
-#include "requeue/jobfile.h"
 #include "option.h"
 #include "requeue/watch.h"
 

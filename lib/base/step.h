@@ -19,7 +19,7 @@
  *                           step determine
  *       srun 10.0.0.1       the address by whose route the first node finds
  *                           its own, if it opens it; absent: its name
- *       directory /tmp/...  to be made, private; parents exist
+ *       directory /run/...  to be made, private; parents exist
  *       heartbeat 30        seconds
  *       limit 60            seconds until all nodes must be connected
  *       auth munge          of clients; or native
@@ -44,7 +44,8 @@
 #define DT_STEP_VERSION 1
 #define DT_STEP_PACKET  65536 /* bytes of a packet, less than this */
 #define DT_STEP_LIMIT   60    /* seconds, in slurmstepd and in srun */
-/* The beginning of the name of a daemon's directory. */
-#define DT_STEP_DIRECTORY "/tmp/dt-pmix."
+/* The beginning of the name of a daemon's directory, which is in the user's own
+ * of base/userdir.h, or in /tmp. */
+#define DT_STEP_DIRECTORY "dt-pmix."
 
 #endif

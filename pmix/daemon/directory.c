@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/step.h"
+#include "base/userdir.h"
 
 enum { SAMPLE = 16384, OPEN_AT_ONCE = 16 };
 
@@ -60,15 +61,27 @@ static int remove_entry(const char *path, const struct stat *st, int type,
     return 0;
 }
 
+static bool is_ours(const char *path)
+{
+    static const char begin[] = "/" DT_STEP_DIRECTORY;
+    char run[32];
+    const char *name = strrchr(path, '/');
+    size_t length = name ? (size_t)(name - path) : 0;
+    snprintf(run, sizeof(run), DT_USERDIR_RUN "/%u", (unsigned)geteuid());
+    return name && strncmp(name, begin, sizeof(begin) - 1) == 0 &&
+           ((length == strlen("/tmp") && !strncmp(path, "/tmp", length)) ||
+            (length == strlen(run) && !strncmp(path, run, length)));
+}
+
 dt_result_t dt_directory_remove(const char *path, struct dt_error *err)
 {
-    static const char begin[] = DT_STEP_DIRECTORY;
     struct stat st;
-    if (strncmp(path, begin, sizeof(begin) - 1) != 0 ||
-        strchr(path + sizeof(begin) - 1, '/'))
+    if (!is_ours(path))
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "%.128s: not a directory of dt-pmixd, which are "
-                            "called " DT_STEP_DIRECTORY "...",
+                            "called /tmp/" DT_STEP_DIRECTORY
+                            "... or " DT_USERDIR_RUN "/UID/" DT_STEP_DIRECTORY
+                            "...",
                             path);
     if (lstat(path, &st) != 0 && errno == ENOENT)
         return DT_SUCCESS;

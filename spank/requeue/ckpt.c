@@ -4,16 +4,18 @@
  * tasks' variables. */
 #include "requeue/requeue.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/jobfile.h"
 #include "base/number.h"
 #include "environment.h"
 #include "helper.h"
-#include "requeue/jobfile.h"
+#include "log.h"
 
 enum { ASK_MS = 6000 };
 
@@ -98,31 +100,26 @@ static void add_to_record(const struct spank_dt *dt)
 {
     const uint32_t *cap = dt->option[DT_OPTION_REQUEUE].cap;
     const char *job = getenv("SLURM_JOB_ID"), *node = getenv("SLURMD_NODENAME");
-    char path[DT_JOBFILE_PATH] = "", line[128], key[DT_JOBFILE_JOB];
+    char prefix[DT_JOBFILE_NAME];
     if (dt->option[DT_OPTION_REQUEUE].type != DT_OPTION_SET)
         return;
     if (!dt->in_batch || !job || !node) {
         if (dt->typed[DT_OPTION_REQUEUE])
-            slurm_info("dt: note: --dt-requeue does nothing here: only a job "
-                       "of sbatch can be requeued");
+            dt_log_note("--dt-requeue does nothing here: only a job of sbatch "
+                        "can be requeued");
         return;
     }
-    int fd = dt_jobfile_job(getenv("SLURM_CLUSTER_NAME"), job, key) &&
-                     dt_jobfile_record_path(key, node, path)
-                 ? dt_jobfile_record_open(path, true)
-                 : -1;
-    if (fd < 0) {
-        slurm_info("dt: note: %s cannot be written: this step's exit codes do "
-                   "not requeue the job, its script's do",
-                   path);
-        return;
-    }
-    snprintf(line, sizeof(line), "option %u,%u,%u,%u,%u", cap[DT_CAP_MAX],
-             cap[DT_CAP_PREEMPT], cap[DT_CAP_NODEFAIL], cap[DT_CAP_TIMEOUT],
-             cap[DT_CAP_ERROR]);
-    dt_jobfile_record_add(fd, line);
-    dt_jobfile_record_add(fd, "begin");
-    close(fd);
+    dt_jobfile_prefix(prefix, DT_JOBFILE_RECORD, job, node,
+                      getenv("SLURM_CLUSTER_NAME"));
+    int fd = dt_jobfile_open_record(prefix, true);
+    if (fd < 0 || dprintf(fd, "option %u,%u,%u,%u,%u\nbegin\n", cap[DT_CAP_MAX],
+                          cap[DT_CAP_PREEMPT], cap[DT_CAP_NODEFAIL],
+                          cap[DT_CAP_TIMEOUT], cap[DT_CAP_ERROR]) < 0)
+        dt_log_note("%s... cannot be written (%s): this step's exit codes do "
+                    "not requeue the job, its script's do",
+                    prefix, strerror(errno));
+    if (fd >= 0)
+        close(fd);
 }
 
 void dt_ckpt_local(spank_t spank, const struct spank_dt *dt)

@@ -4,6 +4,7 @@
  * steps, and the notice. */
 #include "requeue/requeue.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,11 @@
 
 #include "base/env.h"
 #include "base/exit.h"
+#include "base/jobfile.h"
 #include "base/number.h"
 #include "environment.h"
 #include "helper.h"
-#include "requeue/jobfile.h"
+#include "log.h"
 
 enum {
     START_MS = 15000,
@@ -38,16 +40,19 @@ static const char *node_name(void)
     return node ? node : "localhost";
 }
 
-/* number is the job's, or NULL: then SLURM_JOB_ID, which is the same for all
- * components of a heterogeneous job. */
-static bool name_job(spank_t spank, const char *number,
-                     char job[DT_JOBFILE_JOB])
+/* The name of the cluster is a label of files that belong to the user, as whom
+ * they are made and found; root needs none of it. */
+static bool name_files(spank_t spank, const char *kind,
+                       char prefix[DT_JOBFILE_NAME])
 {
-    char cluster[64] = "", own[32];
-    if (!number && !dt_variable_get(spank, "SLURM_JOB_ID", own, sizeof(own)))
+    char cluster[64] = "", job[16];
+    uint32_t id;
+    if (spank_get_item(spank, S_JOB_ID, &id) != ESPANK_SUCCESS)
         return false;
+    snprintf(job, sizeof(job), "%u", (unsigned)id);
     dt_variable_get(spank, "SLURM_CLUSTER_NAME", cluster, sizeof(cluster));
-    return dt_jobfile_job(cluster, number ? number : own, job);
+    dt_jobfile_prefix(prefix, kind, job, node_name(), cluster);
+    return true;
 }
 
 /* ---- dt-requeue ---- */
@@ -145,21 +150,27 @@ void dt_requeue_batch_init(spank_t spank, const struct spank_dt *dt)
         _exit(DT_EXIT_NO_RESTART);
 }
 
+/* Root looks for any record of the job, whatever the job's environment says of
+ * the cluster. */
+static bool has_record(const struct dt_helper_user *user, uint32_t job)
+{
+    char begin[32];
+    snprintf(begin, sizeof(begin), DT_JOBFILE_RECORD ".%u.", (unsigned)job);
+    return dt_jobfile_exists(user->uid, begin);
+}
+
 static void batch_exit(spank_t spank, const struct spank_dt *dt, int status)
 {
-    char job[64], restarts[16], caps[64], text[16], record[DT_JOBFILE_PATH];
-    char raw[16], key[DT_JOBFILE_JOB], mode[4] = "";
+    char job[64], restarts[16], caps[64], text[16], record[DT_JOBFILE_NAME];
+    char mode[4] = "";
     uint32_t id = 0;
     struct environment env;
     struct dt_helper_user user = {.groups = NULL};
     const struct dt_option *option = &dt->option[DT_OPTION_REQUEUE];
-    spank_get_item(spank, S_JOB_ID, &id);
-    snprintf(raw, sizeof(raw), "%u", (unsigned)id);
-    if (!name_job(spank, raw, key) ||
-        !dt_jobfile_record_path(key, node_name(), record))
-        return;
-    if ((option->type != DT_OPTION_SET && access(record, F_OK) != 0) ||
-        !dt_remote_user(spank, &user))
+    if (spank_get_item(spank, S_JOB_ID, &id) != ESPANK_SUCCESS ||
+        !dt_remote_user(spank, &user) ||
+        (option->type != DT_OPTION_SET && !has_record(&user, id)) ||
+        !name_files(spank, DT_JOBFILE_RECORD, record))
         return;
     job_name(spank, job);
     print_restarts(spank, restarts);
@@ -192,15 +203,14 @@ static void batch_exit(spank_t spank, const struct spank_dt *dt, int status)
 static void make_notice(spank_t spank, struct spank_dt *dt)
 {
     uint32_t step = 0;
-    char job[DT_JOBFILE_JOB];
+    char prefix[DT_JOBFILE_NAME];
     struct dt_error why;
-    if (!name_job(spank, NULL, job) ||
+    if (!name_files(spank, DT_JOBFILE_NOTICE, prefix) ||
         spank_get_item(spank, S_JOB_STEPID, &step) != ESPANK_SUCCESS)
         return;
-    if (dt_jobfile_make_notice(job, step, node_name(), dt->notice, &why) !=
-        DT_SUCCESS) {
+    if (dt_jobfile_make_notice(prefix, step, dt->notice, &why) != DT_SUCCESS) {
         dt->notice[0] = '\0';
-        slurm_info("dt: note: the step has no notice file: %s", why.text);
+        dt_log_note("the step has no notice file: %s", why.text);
     }
 }
 
@@ -242,23 +252,22 @@ void dt_requeue_task_post_fork(spank_t spank, struct spank_dt *dt)
     if (rc == DT_SUCCESS)
         rc = dt_watch_add(&dt->watch, pid, &why);
     if (rc != DT_SUCCESS)
-        slurm_info("dt: note: --dt-notice-signal has no effect: %s", why.text);
+        dt_log_note("--dt-notice-signal has no effect: %s", why.text);
 }
 
 /* ---- steps ---- */
 
 void dt_requeue_user_init(spank_t spank, struct spank_dt *dt)
 {
-    char job[DT_JOBFILE_JOB], path[DT_JOBFILE_PATH];
+    char prefix[DT_JOBFILE_NAME];
     if (!dt_is_task_step(spank) ||
         (!dt_ckpt_wanted(dt) &&
          dt->option[DT_OPTION_GPUS].type != DT_OPTION_SET))
         return;
     make_notice(spank, dt);
     if (dt->option[DT_OPTION_REQUEUE].type == DT_OPTION_SET &&
-        name_job(spank, NULL, job) &&
-        dt_jobfile_record_path(job, node_name(), path)) {
-        int fd = dt_jobfile_record_open(path, false);
+        name_files(spank, DT_JOBFILE_RECORD, prefix)) {
+        int fd = dt_jobfile_open_record(prefix, false);
         dt->record = fd < 0 ? 0 : fd; /* 0 is taken */
     }
 }
@@ -276,11 +285,11 @@ void dt_requeue_task_exit(spank_t spank, struct spank_dt *dt)
     if (spank_get_item(spank, S_TASK_PID, &pid) == ESPANK_SUCCESS)
         dt_watch_ended(&dt->watch, pid);
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    char text[16];
-    snprintf(text, sizeof(text), "%d", code);
     if (dt->record > 0 &&
-        (code == DT_EXIT_REQUEUE || code == DT_EXIT_NO_RESTART))
-        dt_jobfile_record_add(dt->record, text);
+        (code == DT_EXIT_REQUEUE || code == DT_EXIT_NO_RESTART) &&
+        dprintf(dt->record, "%d\n", code) < 0)
+        dt_log_note("a task's exit code %d does not count: %s", code,
+                    strerror(errno));
 }
 
 void dt_requeue_exit(struct spank_dt *dt)

@@ -15,19 +15,28 @@
 #include <unistd.h>
 
 #include "base/step.h"
+#include "base/userdir.h"
 
 enum { FORK_MS = 5000, END_MS = 3000, CLEAN_MS = 2000, STUCK_MS = 1000 };
+enum { AT_ONCE = 1000 }; /* packets, of a daemon that does not stop */
 
 dt_result_t dt_daemon_name(struct dt_daemon *daemon, uint32_t job,
                            uint32_t step, struct dt_error *err)
 {
+    char top[32] = "/tmp";
     uint64_t chance;
+    int fd = dt_userdir_open(DT_USERDIR_RUN, daemon->user.uid);
+    if (fd >= 0) {
+        snprintf(top, sizeof(top), DT_USERDIR_RUN "/%u",
+                 (unsigned)daemon->user.uid);
+        close(fd);
+    }
     if (getrandom(&chance, sizeof(chance), GRND_NONBLOCK) != sizeof(chance))
         return dt_error_set(err, DT_ERR_SYSTEM, "getrandom: %s",
                             strerror(errno));
     snprintf(daemon->directory, sizeof(daemon->directory),
-             DT_STEP_DIRECTORY "%u.%u-%016llx", (unsigned)job, (unsigned)step,
-             (unsigned long long)chance);
+             "%s/" DT_STEP_DIRECTORY "%u.%u-%016llx", top, (unsigned)job,
+             (unsigned)step, (unsigned long long)chance);
     return DT_SUCCESS;
 }
 
@@ -234,15 +243,25 @@ bool dt_daemon_notify_ended(struct dt_daemon *daemon, uint32_t rank, int status)
     return --daemon->running == 0;
 }
 
+static void print_line(struct dt_daemon *daemon, const char *text,
+                       dt_daemon_print_t *print)
+{
+    if (!print || daemon->lines >= DT_DAEMON_LINES)
+        return;
+    print(text);
+    if (++daemon->lines == DT_DAEMON_LINES)
+        print("further lines of this step's PMIx server are left out");
+}
+
 void dt_daemon_receive(struct dt_daemon *daemon, dt_daemon_print_t *print)
 {
     const char *text;
     enum packet packet = SAY;
     char *room = daemon->fd ? malloc(DT_STEP_PACKET) : NULL;
-    while (room && packet == SAY) {
+    for (int i = 0; room && packet == SAY && i < AT_ONCE; i++) {
         packet = take(daemon, room, &text);
         if (packet == SAY)
-            print(text);
+            print_line(daemon, text, print);
     }
     daemon->ended_itself = daemon->ended_itself || packet == BYE;
     free(room);
@@ -307,9 +326,10 @@ void dt_daemon_end(struct dt_daemon *daemon, dt_daemon_print_t *print)
     long long end = dt_helper_end(END_MS);
     while (room && !daemon->ended_itself &&
            (packet == SAY || packet == READY || packet == FAILED)) {
-        packet = await(daemon, end, room, &text);
-        if (packet == SAY && print)
-            print(text);
+        packet =
+            dt_helper_ms_left(end) ? await(daemon, end, room, &text) : NOTHING;
+        if (packet == SAY)
+            print_line(daemon, text, print);
     }
     if (packet != BYE && !daemon->ended_itself) {
         kill_daemon(daemon);

@@ -16,17 +16,22 @@ struct dt_daemon {
     char *env; /* "NAME=VALUE" lines for the ranks; NULL: none runs */
     const char *program;
     struct dt_helper_user user;
-    char directory[64]; /* the daemon makes it for itself */
+    char directory[96]; /* the daemon makes it for itself */
     uint32_t running;   /* ranks of this node that have not ended */
     uint32_t ended;     /* 1 + the rank that ended last */
     bool ended_itself;  /* its "bye" has arrived */
     bool stuck;         /* it does not read its socket: nothing more is sent */
+    unsigned lines;     /* that were printed */
 };
 
-/* Called for each line from the daemon for the user. */
+/* Called for each line from the daemon for the user, at most DT_DAEMON_LINES
+ * times. The daemon is the user's: the text may be anything. */
+enum { DT_DAEMON_LINES = 100 };
 typedef void dt_daemon_print_t(const char *line);
 
-/* Choose a name for the directory of a step's daemon that cannot be guessed. */
+/* Choose a name for the directory of a step's daemon that cannot be guessed:
+ * below the directory of daemon->user in /run/slurm-dt, which tasks with a /tmp
+ * of their own see, too; else in /tmp. */
 dt_result_t dt_daemon_name(struct dt_daemon *daemon, uint32_t job,
                            uint32_t step, struct dt_error *err);
 

@@ -62,7 +62,7 @@ left()
     done
     if [ "$mode" = namespaces ]; then
         for i in 0 1 2 3; do
-            find "/proc/$(<"$cluster_dir/run/n$i")/root/"{tmp,dev/shm} \
+            find "/proc/$(<"$cluster_dir/run/n$i")/root/"{tmp,dev/shm,run} \
                 -xdev -name 'dt-*' ! -name "${cluster_share##*/}"
         done
     fi 2>/dev/null
@@ -151,21 +151,21 @@ END
             grep -c ' of ')" 0
     touch "$cluster_share/one/go"
 
-    # ---- /tmp
+    # ---- /run
 
-    in_node 1 mount -o remount,size=64k /tmp
-    in_node 1 dd if=/dev/zero of=/tmp/fill bs=4k 2>/dev/null
-    ends 'a full /tmp' '(No space left|cannot be made|can be written)' \
+    in_node 1 mount -o remount,size=64k /run
+    in_node 1 dd if=/dev/zero of=/run/fill bs=4k 2>/dev/null
+    ends 'a full /run' '(No space left|cannot be made|can be written)' \
         -N1 -w n1
-    in_node 1 rm /tmp/fill
-    in_node 1 mount -o remount,size=50% /tmp
-    in_node 1 mount -o remount,ro /tmp
-    ends 'a /tmp that is read only' 'Read-only file system' -N1 -w n1
-    in_node 1 mount -o remount,rw /tmp
-    in_node 1 mount -o remount,noexec /tmp
+    in_node 1 rm /run/fill
+    in_node 1 mount -o remount,size=50% /run
+    in_node 1 mount -o remount,ro /run
+    ends 'a /run that is read only' 'Read-only file system' -N1 -w n1
+    in_node 1 mount -o remount,rw /run
+    in_node 1 mount -o remount,noexec /run
     step -N1 -w n1 "$program" meet
-    is 'a /tmp where nothing can be run' "$(met)" 2
-    in_node 1 mount -o remount,exec /tmp
+    is 'a /run where nothing can be run' "$(met)" 2
+    in_node 1 mount -o remount,exec /run
 
     # ---- strangers on the node
 

@@ -60,7 +60,7 @@ left()
     servers | sed 's/^/process /'
     if [ "$mode" = namespaces ]; then
         for i in 0 1 2 3; do
-            ls -d "/proc/$(<"$cluster_dir/run/n$i")/root/tmp"/dt-pmix.*
+            ls -d "/proc/$(<"$cluster_dir/run/n$i")/root/"{tmp,run/slurm-dt/*}/dt-pmix.*
         done 2>/dev/null
     else
         find /tmp -maxdepth 1 -name 'dt-pmix.*' -user "$(id -u)"

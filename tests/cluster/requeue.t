@@ -233,8 +233,8 @@ is 'the options are variables of the tasks; NONE keeps few' "$env" \
 end=$(date -d "$(field "$variables" StartTime)" +%s)
 is "DT_JOB_END is when the job's time ends" \
     "$(grep ^DT_JOB_END "$out/variables")" "DT_JOB_END=$((end + 600))"
-is 'nothing is left in /dev/shm' \
-    "$(sb ls /dev/shm | grep -E "^dt-(notice|requeue)\.$cluster")" ''
+is 'no file of a job is left on a node' "$(sb srun -Q -N5 sh -c \
+    'ls /dev/shm /run/slurm-dt/*' 2>&1 | grep -E "^dt-.*\.$cluster\.")" ''
 
 # ---- preemption, time limit, scancel, nodes, by hand: all at once again
 
@@ -411,7 +411,7 @@ wait_for 30 ended "$by_hand" "$pushed"
 # shellcheck disable=SC2016 # for the inner shell
 is 'no watching process is left' "$(sb sh -c '
     for pid in $(pgrep -f "dt-requeue [_]watch"); do
-        ! grep -q "dt-notice.$1" "/proc/$pid/environ" || echo "$pid"
+        ! grep -q "dt-notice\..*\.$1\." "/proc/$pid/environ" || echo "$pid"
     done' sh "$cluster")" ''
 
 # ---- bad values

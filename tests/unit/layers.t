@@ -59,7 +59,7 @@ my %rooms = (
         spank/server'],
     'spank/placement' => ['discover.h grant.h table.h task.h',
         'lib lib/base lib/topo/model spank spank/server'],
-    'spank/requeue' => ['jobfile.h requeue.h watch.h', 'lib/base spank'],
+    'spank/requeue' => ['requeue.h watch.h', 'lib/base spank'],
     'spank/server' => ['daemon.h rendezvous.h server.h', 'lib/base spank'],
     'pmix/mesh' => ['address.h auth.h clock.h map.h mesh.h net.h rendezvous.h
         wire.h', 'lib/base'],

@@ -211,18 +211,16 @@ int requeue_notify(char *const argv[])
 {
     const char *number = getenv("SLURM_JOB_ID");
     const char *node = getenv("SLURMD_NODENAME");
-    char job[128];
-    if (!number || !node ||
-        snprintf(job, sizeof(job), "%s.%s", argv[3], number) >=
-            (int)sizeof(job))
+    if (!number || !node)
         return 1;
     /* before the notice, after which the job may end at any time */
     if (!strcmp(node, argv[1]) &&
-        !jobfile_record_hand(job, node, *argv[0] == '1', argv[2])) {
-        fprintf(stderr, "%s: /dev/shm cannot be written\n", node);
+        !jobfile_record_hand(number, node, argv[3], *argv[0] == '1', argv[2])) {
+        fprintf(stderr, "%s: its requeue record cannot be written: %s\n", node,
+                strerror(errno));
         return 1;
     }
-    printf("%zu\n", jobfile_notify(job, node, argv[2]));
+    printf("%zu\n", jobfile_notify(number, node, argv[3], argv[2]));
     return 0;
 }
 

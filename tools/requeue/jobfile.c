@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* jobfile.c - the notice files and the requeue record of a job. */
+/* jobfile.c - read the requeue record, write the notice. */
 #include "jobfile.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,11 +10,10 @@
 #include <unistd.h>
 
 #include "base/exit.h"
-#include "base/file.h"
+#include "base/jobfile.h"
 #include "base/number.h"
 
-#define DIRECTORY "/dev/shm"
-enum { RECORD_MAX = 65536, NOTICE_SIZE = 4096 };
+enum { RECORD_MAX = 65536 };
 
 static void take_line(const char *line, struct record *record)
 {
@@ -37,15 +35,12 @@ static void take_line(const char *line, struct record *record)
     }
 }
 
-void jobfile_take_record(const char *path, struct record *record)
+static void read_record(int fd, struct record *record)
 {
     char line[REASON + 64];
-    memset(record, 0, sizeof(*record));
-    int fd = dt_file_open_own(AT_FDCWD, path, O_RDONLY);
-    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+    FILE *file = fdopen(fd, "r");
     if (!file) {
-        if (fd >= 0)
-            close(fd);
+        close(fd);
         return;
     }
     while (fgets(line, sizeof(line), file) && ftell(file) < RECORD_MAX) {
@@ -53,7 +48,25 @@ void jobfile_take_record(const char *path, struct record *record)
         take_line(line, record);
     }
     fclose(file);
-    unlink(path);
+}
+
+void jobfile_take_record(const char *prefix, struct record *record)
+{
+    const char *name;
+    bool asked = false, refused = false;
+    DIR *folder = dt_jobfile_folder(geteuid(), NULL);
+    memset(record, 0, sizeof(*record));
+    for (int fd; folder && (fd = dt_jobfile_next(folder, prefix, O_RDONLY,
+                                                 &name)) >= 0;) {
+        read_record(fd, record);
+        asked = asked || record->asked;
+        refused = refused || record->refused;
+        unlinkat(dirfd(folder), name, 0);
+    }
+    record->asked = asked;
+    record->refused = refused;
+    if (folder)
+        closedir(folder);
 }
 
 /* The reason is written first: a task that sees the first byte reads on. */
@@ -62,46 +75,38 @@ static bool write_notice(int fd, const char *reason)
     char text[REASON] = "";
     struct stat st;
     snprintf(text, sizeof(text), "%s", reason);
-    return fstat(fd, &st) == 0 && st.st_size == NOTICE_SIZE &&
+    return fstat(fd, &st) == 0 && st.st_size == DT_JOBFILE_SIZE &&
            pwrite(fd, text, sizeof(text), 1) == sizeof(text) &&
            pwrite(fd, "\1", 1, 0) == 1;
 }
 
-size_t jobfile_notify(const char *job, const char *node, const char *reason)
+size_t jobfile_notify(const char *job, const char *node, const char *cluster,
+                      const char *reason)
 {
-    char prefix[160], part[300];
+    char prefix[DT_JOBFILE_NAME];
+    const char *name;
     size_t notified = 0;
-    DIR *dir = opendir(DIRECTORY);
-    if (!dir)
-        return 0;
-    snprintf(prefix, sizeof(prefix), "dt-notice.%s.", job);
-    snprintf(part, sizeof(part), ".%s.", node);
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
-            !strstr(entry->d_name + strlen(prefix), part))
-            continue;
-        int fd = dt_file_open_own(dirfd(dir), entry->d_name, O_RDWR);
-        if (fd < 0)
-            continue;
+    DIR *folder = dt_jobfile_folder(geteuid(), NULL);
+    dt_jobfile_prefix(prefix, DT_JOBFILE_NOTICE, job, node, cluster);
+    for (int fd; folder &&
+                 (fd = dt_jobfile_next(folder, prefix, O_RDWR, &name)) >= 0;) {
         notified += write_notice(fd, reason);
         close(fd);
     }
-    closedir(dir);
+    if (folder)
+        closedir(folder);
     return notified;
 }
 
-bool jobfile_record_hand(const char *job, const char *node, bool hold,
-                         const char *reason)
+bool jobfile_record_hand(const char *job, const char *node, const char *cluster,
+                         bool hold, const char *reason)
 {
-    char path[512], line[REASON + 16];
-    int length =
-        snprintf(path, sizeof(path), DIRECTORY "/dt-requeue.%s.%s", job, node);
-    if (length < 0 || (size_t)length >= sizeof(path))
-        return false;
-    int fd = dt_file_open_own(AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND);
+    char prefix[DT_JOBFILE_NAME], line[REASON + 16];
+    dt_jobfile_prefix(prefix, DT_JOBFILE_RECORD, job, node, cluster);
+    int fd = dt_jobfile_open_record(prefix, true);
     if (fd < 0)
         return false;
-    length = snprintf(line, sizeof(line), "hand %d %s\n", hold, reason);
+    int length = snprintf(line, sizeof(line), "hand %d %s\n", hold, reason);
     bool done = length > 0 && (size_t)length < sizeof(line) &&
                 write(fd, line, (size_t)length) == length;
     close(fd);

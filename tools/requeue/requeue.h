@@ -20,8 +20,8 @@ int requeue_by_hand(const struct by_hand *hand);
  * not run. */
 int requeue_started(char *const argv[]);
 /* The script has ended: argv is job, status as of wait(), restarts, caps or
- * "-", the path of the requeue record, whether the log is appended to (1, 0).
- * Requeues the job if it is to run again. */
+ * "-", what the name of the requeue record begins with, whether the log is
+ * appended to (1, 0). Requeues the job if it is to run again. */
 int requeue_ended(char *const argv[]);
 
 /* In a step of its own, on each node: argv is hold (1, 0), the node of the

@@ -17,12 +17,13 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/userdir.h"
 #include "ckpt/format/format.h"
 
 #define SHM       "/dev/shm"
 #define LOCK_NAME "lock"
 #define DAY       86400
-#define DEPTH     3 /* directories of our own below SHM */
+#define DEPTH     3 /* directories of the user's own in a path */
 #define TRIES     1000
 
 /* ---- the name ---- */
@@ -63,10 +64,19 @@ char *dt_memory_path(const char *run_id, const char *dir)
         if (!((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
               (*c >= 'A' && *c <= 'Z') || strchr("-_", *c)))
             *c = '_'; /* so that the name cannot lead out of the directory */
-    if (asprintf(&path, SHM "/slurm-dt-%u/%s/%016" PRIx64, (unsigned)geteuid(),
-                 name, identity) < 0)
+    int fd = dt_userdir_open(DT_USERDIR_SHM, geteuid());
+    if (fd >= 0)
+        close(fd);
+    if (asprintf(&path, "%s%u/%s/%016" PRIx64,
+                 fd >= 0 ? DT_USERDIR_SHM "/" : SHM "/slurm-dt-",
+                 (unsigned)geteuid(), name, identity) < 0)
         return NULL;
     return path;
+}
+
+static bool is_below_roots(const char *path)
+{
+    return strncmp(path, DT_USERDIR_SHM "/", sizeof(DT_USERDIR_SHM)) == 0;
 }
 
 /* ---- opening ---- */
@@ -108,10 +118,16 @@ static dt_result_t walk_once(const char *path, bool make, int *result,
                              struct dt_error *err)
 {
     dt_result_t rc = DT_SUCCESS;
-    char *name = strdup(path + strlen(SHM "/")), *at = name;
-    int fd = open(SHM, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    size_t top = strlen(SHM "/");
+    bool given = is_below_roots(path);
+    if (given) /* as far as the plugin has made it */
+        top = (size_t)(strchr(path + sizeof(DT_USERDIR_SHM), '/') + 1 - path);
+    char *name = strdup(path + top), *at = name;
+    int fd = given ? dt_userdir_open(DT_USERDIR_SHM, geteuid())
+                   : open(SHM, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!name || fd < 0) {
-        rc = dt_error_set(err, DT_ERR_IO, SHM ": %s", strerror(errno));
+        rc = dt_error_set(err, DT_ERR_IO, "%.*s: %s", (int)top, path,
+                          strerror(errno));
         goto free_name;
     }
     while (at && rc == DT_SUCCESS) {
@@ -203,7 +219,8 @@ void dt_memory_remove(const char *path)
 {
     char *above = strdup(path);
     nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-    for (int i = 1; above && i < DEPTH; i++) {
+    /* the plugin's directory stays: only root could make it anew */
+    for (int i = 1; above && i < DEPTH - is_below_roots(path); i++) {
         *strrchr(above, '/') = '\0';
         if (rmdir(above))
             break;

@@ -2,11 +2,15 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* memory.h - the directory of the memory tier on this node:
  *
+ *   /dev/shm/slurm-dt/<uid>/<run id>/<16 digits for the checkpoint directory>
+ *
+ * where the plugin has made a directory for the user (base/userdir.h), else
+ *
  *   /dev/shm/slurm-dt-<uid>/<run id>/<16 digits for the checkpoint directory>
  *
- * all of mode 0700 and owned by this user. It outlives the processes of a job,
- * so that a rank that dies loses nothing; it is removed when the job ends well,
- * or after a day. */
+ * all from <uid> on of mode 0700 and owned by this user. It outlives the
+ * processes of a job, so that a rank that dies loses nothing; it is removed
+ * when the job ends well, or after a day. */
 #ifndef DT_CKPT_SAVE_MEMORY_H
 #define DT_CKPT_SAVE_MEMORY_H
 

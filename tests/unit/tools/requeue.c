@@ -6,6 +6,8 @@
 #include "jobfile.h"
 #include "slurm.h"
 
+#include "base/jobfile.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,40 +180,52 @@ static void write_file(const char *path, const char *text)
 
 static void test_record(void)
 {
-    char dir[] = "/tmp/dt-record.XXXXXX", path[64], other[64];
+    char folder[DT_JOBFILE_PATH], prefix[DT_JOBFILE_NAME], number[16];
+    char path[1200], other[1200];
     struct record record;
-    if (!mkdtemp(dir))
+    DIR *opened = dt_jobfile_folder(geteuid(), folder);
+    if (!opened)
         abort();
-    snprintf(path, sizeof(path), "%s/record", dir);
-    snprintf(other, sizeof(other), "%s/other", dir);
+    closedir(opened);
+    snprintf(number, sizeof(number), "test-%d", (int)getpid());
+    dt_jobfile_prefix(prefix, DT_JOBFILE_RECORD, number, "n0", "c");
+    snprintf(path, sizeof(path), "%s/%s1", folder, prefix);
+    snprintf(other, sizeof(other), "%s/%s2", folder, prefix);
     write_file(path, "option 1,2,3,4,5\nbegin\n75\nnonsense\n");
-    jobfile_take_record(path, &record);
+    jobfile_take_record(prefix, &record);
     ok(record.option && record.caps.cause[CAUSE_ERROR] == 5 && record.asked &&
            !record.refused && access(path, F_OK) != 0,
        "a step asks, and its record is removed");
     write_file(path, "begin\n75\n93\nbegin\nhand 1 at noon\noption 1,2,3\n");
-    jobfile_take_record(path, &record);
+    jobfile_take_record(prefix, &record);
     ok(!record.option && !record.asked && !record.refused && record.by_hand &&
            record.hold && !strcmp(record.reason, "at noon"),
        "the last step counts; the request of dt-requeue");
+    write_file(path, "begin\n75\n");
+    write_file(other, "begin\n93\n");
+    jobfile_take_record(prefix, &record);
+    ok(record.asked && record.refused && access(path, F_OK) != 0 &&
+           access(other, F_OK) != 0,
+       "two records are read both, and removed");
+    dt_jobfile_prefix(prefix, DT_JOBFILE_RECORD, number, "n0", "d");
     write_file(other, "75\n");
+    snprintf(path, sizeof(path), "%s/%s1", folder, prefix);
     if (symlink(other, path) != 0)
         abort();
-    jobfile_take_record(path, &record);
-    ok(!record.asked, "a link is not followed");
+    jobfile_take_record(prefix, &record);
+    ok(!record.asked, "a link is not followed, another cluster's is not read");
     unlink(path);
     if (link(other, path) != 0)
         abort();
-    jobfile_take_record(path, &record);
+    jobfile_take_record(prefix, &record);
     ok(!record.asked, "a file with another name is not read");
     unlink(path);
     if (mkfifo(path, 0600) != 0)
         abort();
-    jobfile_take_record(path, &record);
+    jobfile_take_record(prefix, &record);
     ok(!record.asked, "nor a pipe");
     unlink(path);
     unlink(other);
-    rmdir(dir);
     struct caps cap;
     ok(decide_parse_caps("1,2,3,4,5", &cap) &&
            !decide_parse_caps("1,2,3,4", &cap) &&
