@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../support/child.h"
+#include "base/userdir.h"
 #include "ckpt/save/memory.h"
 
 static const char *id; /* of the runs of this test: unique */
@@ -410,13 +411,10 @@ static int planted_link(const char *dir)
            strcmp(ckpt_list("/dev/shm/elsewhere"), "") != 0;
 }
 
-static int leftovers(const char *dir)
+static int sweeps(const char *dir, const char *top)
 {
     struct ckpt_job job = {.dir = dir, .step = 10, .behind = true};
-    char top[64], command[512];
-    if (!private_mount("/dev/shm", "size=50m"))
-        return 77;
-    snprintf(top, sizeof(top), "/dev/shm/slurm-dt-%u", (unsigned)geteuid());
+    char command[512];
     snprintf(command, sizeof(command),
              "umask 077; cd /dev/shm && mkdir -p %s/old/1/slots %s/new/1 && "
              "echo x >%s/old/1/slots/rank-00000.0 && "
@@ -431,6 +429,36 @@ static int leftovers(const char *dir)
         return 1;
     diag("left: %s", ckpt_list(top));
     return strcmp(ckpt_list(top), "new ") != 0;
+}
+
+static int leftovers(const char *dir)
+{
+    char top[64];
+    if (!private_mount("/dev/shm", "size=50m"))
+        return 77;
+    snprintf(top, sizeof(top), "/dev/shm/slurm-dt-%u", (unsigned)geteuid());
+    return sweeps(dir, top);
+}
+
+/* Then it does not matter who has the other name. */
+static int made_by_root(const char *dir)
+{
+    char top[64], other[64];
+    if (!private_mount("/dev/shm", "size=50m") || geteuid() != 0)
+        return 77;
+    snprintf(top, sizeof(top), DT_USERDIR_SHM "/%u", (unsigned)geteuid());
+    snprintf(other, sizeof(other), "/dev/shm/slurm-dt-%u", (unsigned)geteuid());
+    if (symlink("/dev/null", other) != 0 ||
+        dt_userdir_make(DT_USERDIR_SHM, geteuid(), getegid(), NULL) !=
+            DT_SUCCESS)
+        return 1;
+    ckpt_stderr_begin();
+    int rc = sweeps(dir, top);
+    const char *said = ckpt_stderr_end();
+    struct ckpt_job job = {.dir = dir, .step = 20, .behind = true};
+    return rc || *said || rmdir("/dev/shm/slurm-dt/0/new/1") ||
+           rmdir("/dev/shm/slurm-dt/0/new") ||
+           ckpt_save(&job, 2) != DT_SUCCESS || access(top, F_OK) != 0;
 }
 
 int main(void)
@@ -450,6 +478,7 @@ int main(void)
     try(small_shm, "too little room in /dev/shm is said once");
     try(planted_link, "a link in /dev/shm is not followed");
     try(leftovers, "what old runs left in /dev/shm is removed");
+    try(made_by_root, "a directory that root has made is used, and stays");
     /* of those that were killed, and not repeated */
     snprintf(top, sizeof(top), "/dev/shm/slurm-dt-%u", (unsigned)geteuid());
     if (asprintf(&left, "%s/%s", top, id) > 0)
