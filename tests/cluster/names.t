@@ -234,4 +234,57 @@ is 'no line is longer than others' \
     "$(awk 'length > 1200 && /longlong/' "$log" | wc -l)" 0
 is 'at most a hundred of them' "$(grep -ac 'error: dt: ' "$log")" 101
 
+# ---- Slurm's own private /tmp and /dev/shm
+
+# Before slurmd, in a node. Slurm binds the file of a namespace, which Linux
+# allows for a younger one only, and some number them by processor: one is used.
+mkdir "$cluster_share/bin"
+cat >"$cluster_share/bin/slurmd" <<END_SLURMD
+#!/bin/bash
+if [ "\$1" != --inside ]; then
+    first=\$(taskset -cp \$\$ | sed 's/.*: //; s/[-,].*//')
+    exec taskset -c "\$first" unshare -m --propagation private \
+        "\$0" --inside "\$@"
+fi
+shift
+mkdir /run/container && printf '%s\n' AutoBasePath=true \
+    BasePath=/run/container >/run/container.conf &&
+    mv /run/container.conf "\${SLURM_CONF%/*}/job_container.conf" || exit
+cp "$cluster_share/program" /run/program
+exec "$(type -P slurmd)" "\$@"
+END_SLURMD
+chmod 755 "$cluster_share/bin/slurmd"
+printf '%s\n' JobContainerType=job_container/tmpfs PrologFlags=Contain \
+    >"$cluster_share/conf"
+by_slurm()
+{
+    local path=$PATH
+
+    dts down --dir "$cluster_dir" >/dev/null 2>&1
+    PATH=$cluster_share/bin:$PATH
+    cluster_up -N2 --cpus 4 --gpus 0 --conf "$cluster_share/conf"
+    PATH=$path
+    # munge of the sandbox is in /tmp
+    echo "$(cat "$cluster_dir/etc/plugstack.conf") auth=native" \
+        >"$cluster_dir/etc/plugstack.conf"
+    # shellcheck disable=SC2016 # for the task
+    sb srun -Q -N2 -n2 --dt-pmix --dt-ckpt=here sh -c 'echo "own: $(ls /tmp /dev/shm | wc -w)"
+        head -c 1 "$DT_NOTICE" | od -An -tu1
+        test -S "$DT_PMIX_CONTROL" && exec /run/program meet' \
+        >by-slurm 2>&1
+    is 'job_container/tmpfs: exit code' $? 0
+    is 'the notice is readable' "$(grep -cx ' *0' by-slurm)" 2
+    is 'and the ranks connect' "$(grep -c ' of 2 on ' by-slurm)" 2
+    is 'their /tmp and /dev/shm are private' "$(grep -cx 'own: 2' by-slurm)" 2
+    [ "$tap_failed" -eq 0 ] || tap_show 'it says' \
+        "$(cat by-slurm; tail "$cluster_dir/log/slurmd-n0.log")"
+}
+plugins=$(sb scontrol show config | sed -n 's/^PluginDir *= //p')
+if [ -e "$plugins/job_container_tmpfs.so" ] && [ -e "$cluster_share/program" ]
+then
+    by_slurm
+else
+    ok 'job_container/tmpfs # SKIP Slurm does not have it' true
+fi
+
 done_testing
