@@ -64,19 +64,9 @@ struct dt_gpu_copy {
     size_t dst_pitch, src_pitch; /* bytes from row to row; rows > 1 */
 };
 
-/* How processes share GPU memory. */
-enum dt_gpu_sharing {
-    DT_GPU_SHARE_IPC, /* CUDA IPC handle, within one IPC namespace */
-    DT_GPU_SHARE_FD,  /* a file descriptor, passed by SCM_RIGHTS */
-    DT_GPU_SHARINGS
-};
-
-/* The handle by which other processes import memory of share_alloc. It is plain
- * bytes, except for the descriptor of FD. */
+/* The handle by which other processes import memory of share_alloc, a CUDA IPC
+ * handle. */
 struct dt_gpu_handle {
-    uint32_t sharing;
-    int32_t fd;    /* FD: valid in this process; its owner closes it. Else -1 */
-    uint64_t size; /* bytes of the memory */
     unsigned char bytes[64];
 };
 
@@ -199,18 +189,16 @@ struct dt_gpu_ops {
     /* ---- memory ---- */
 
     /* Allocate memory that other processes can import, and wait until it is
-     * zeroed. UNSUPPORTED: this GPU or driver cannot share it in this way, or
-     * not here (containers, MIG, cgroups). */
-    dt_result_t (*share_alloc)(struct dt_gpu *gpu, int device,
-                               enum dt_gpu_sharing sharing, size_t size,
+     * zeroed. UNSUPPORTED: this GPU or driver cannot share it, or not here
+     * (containers, MIG, cgroups). */
+    dt_result_t (*share_alloc)(struct dt_gpu *gpu, int device, size_t size,
                                void **ptr, struct dt_gpu_handle *handle,
                                struct dt_error *err);
     dt_result_t (*share_free)(struct dt_gpu *gpu, void *ptr,
                               struct dt_error *err);
     /* Import memory of another process for use by device, until release. The
-     * owner must not free it before. The descriptor in handle stays the
-     * caller's. UNSUPPORTED: not possible between these two processes or
-     * devices (containers, MIG, cgroups, no peer-to-peer). */
+     * owner must not free it before. UNSUPPORTED: not possible between these
+     * two processes or devices (containers, MIG, cgroups, no peer-to-peer). */
     dt_result_t (*import)(struct dt_gpu *gpu, int device,
                           const struct dt_gpu_handle *handle, void **ptr,
                           struct dt_error *err);

@@ -6,7 +6,6 @@
 
 #include <stdatomic.h>
 
-#include "gpu/coll/fdpass.h"
 #include "gpu/gpu.h"
 
 #define RANKS    8
@@ -17,8 +16,6 @@
 struct area {
     atomic_uint arrived, gone;
     struct dt_gpu_handle handle[RANKS];
-    struct dt_fdpass_address listener[RANKS];
-    atomic_bool refused; /* the kind of handle */
     size_t repeats;
     double seconds[RANKS][VARIANTS][BATCHES];
 };

@@ -19,51 +19,6 @@ struct node {
     char *send, *recv;
 };
 
-/* A refusal of any process; all of them learn of it. */
-static bool refused(struct device *d, dt_result_t rc,
-                    const struct dt_error *err)
-{
-    if (rc == DT_ERR_UNSUPPORTED && !atomic_exchange(&d->area->refused, true))
-        printf("refused: %s\n", err->text);
-    else if (rc != DT_ERR_UNSUPPORTED)
-        need(rc, err);
-    meet(d);
-    return atomic_load(&d->area->refused);
-}
-
-/* Descriptors are handed from process to process; fds: of the others' boards.
- */
-static void hand_over(struct device *d, int fds[RANKS])
-{
-    struct dt_error err;
-    struct area *area = d->area;
-    int listener;
-    need(dt_fdpass_open(&listener, &area->listener[d->rank], &err), &err);
-    meet(d);
-    for (size_t r = 0; r < d->size; r++)
-        if (r != d->rank)
-            need(dt_fdpass_send(&area->listener[r], (uint32_t)d->rank,
-                                area->handle[d->rank].fd, &err),
-                 &err);
-    meet(d);
-    dt_fdpass_receive(listener, fds, d->size);
-    close(listener);
-    close(area->handle[d->rank].fd);
-}
-
-static dt_result_t import_boards(struct device *d, struct node *node,
-                                 const int fds[RANKS], struct dt_error *err)
-{
-    dt_result_t rc = DT_SUCCESS;
-    for (size_t r = 0; rc == DT_SUCCESS && r < d->size; r++) {
-        struct dt_gpu_handle handle = d->area->handle[r];
-        handle.fd = fds[r];
-        if (r != d->rank)
-            rc = d->gpu->ops->import(d->gpu, 0, &handle, &node->board[r], err);
-    }
-    return rc;
-}
-
 static void close_boards(struct device *d, struct node *node)
 {
     for (size_t r = 0; r < d->size; r++)
@@ -73,40 +28,28 @@ static void close_boards(struct device *d, struct node *node)
     d->gpu->ops->share_free(d->gpu, node->board[d->rank], NULL);
 }
 
-/* false, in all processes: not with handles of this kind. */
-static bool open_boards(struct device *d, struct node *node,
-                        enum dt_gpu_sharing sharing)
+static void open_boards(struct device *d, struct node *node)
 {
     struct dt_error err;
-    int fds[RANKS] = {-1, -1, -1, -1, -1, -1, -1, -1};
     meet(d);
-    atomic_store(&d->area->refused, false);
+    need(d->gpu->ops->share_alloc(d->gpu, 0, dt_gpu_board_size(SLOT),
+                                  &node->board[d->rank],
+                                  &d->area->handle[d->rank], &err),
+         &err);
     meet(d);
-    dt_result_t rc = d->gpu->ops->share_alloc(
-        d->gpu, 0, sharing, dt_gpu_board_size(SLOT), &node->board[d->rank],
-        &d->area->handle[d->rank], &err);
-    bool no = refused(d, rc, &err);
-    if (!no && sharing == DT_GPU_SHARE_FD)
-        hand_over(d, fds);
-    if (!no)
-        no = refused(d, import_boards(d, node, fds, &err), &err);
     for (size_t r = 0; r < d->size; r++)
-        if (fds[r] >= 0)
-            close(fds[r]);
-    if (no)
-        close_boards(d, node);
-    return !no;
+        if (r != d->rank)
+            need(d->gpu->ops->import(d->gpu, 0, &d->area->handle[r],
+                                     &node->board[r], &err),
+                 &err);
 }
 
-/* false, in all processes: not with handles of this kind. */
-static bool open_node(struct device *d, struct node *node,
-                      enum dt_gpu_sharing sharing, size_t room)
+static void open_node(struct device *d, struct node *node, size_t room)
 {
     struct dt_error err;
     void *words;
     *node = (struct node){.last = 0};
-    if (!open_boards(d, node, sharing))
-        return false;
+    open_boards(d, node);
     need(d->gpu->ops->host_alloc(d->gpu, 0, 4096, &words, &err), &err);
     node->words = words;
     node->send = device_memory(d, room);
@@ -212,22 +155,12 @@ static void check_all(struct device *d, struct node *node)
 
 void check_exchange(struct device *d)
 {
-    static const char *const names[DT_GPU_SHARINGS] = {"IPC handles",
-                                                       "descriptors"};
     struct node node;
-    for (int i = 0; i < DT_GPU_SHARINGS; i++) {
-        bool open = open_node(d, &node, (enum dt_gpu_sharing)i,
-                              RANKS * ((size_t)13 << 20));
-        if (!open && i == DT_GPU_SHARE_IPC)
-            fail("processes cannot share memory");
-        if (!open)
-            continue;
-        check_all(d, &node);
-        close_node(d, &node);
-        if (d->rank == 0)
-            printf("exchanges among %zu processes by %s: the host's bits\n",
-                   d->size, names[i]);
-    }
+    open_node(d, &node, RANKS * ((size_t)13 << 20));
+    check_all(d, &node);
+    close_node(d, &node);
+    if (d->rank == 0)
+        printf("exchanges among %zu processes: the host's bits\n", d->size);
 }
 
 /* ---- fast? ---- */
@@ -257,8 +190,7 @@ void time_exchange(struct device *d)
 {
     struct node node;
     double t[VARIANTS];
-    if (!open_node(d, &node, DT_GPU_SHARE_IPC, d->bytes))
-        fail("processes cannot share memory");
+    open_node(d, &node, d->bytes);
     measure(d, one_short, &node, 8, t);
     row(d, "allreduce in one step, 4 B", t[1] * 1e6, t[0] * 1e6, "us", "");
     row(d, "allreduce in one step, 1 KiB", t[2] * 1e6, t[0] * 1e6, "us",

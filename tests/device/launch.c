@@ -98,9 +98,8 @@ void time_launch(struct device *d)
         .abort = words,
         .done = (uint32_t *)words + 64,
     };
-    need(d->gpu->ops->share_alloc(d->gpu, 0, DT_GPU_SHARE_IPC,
-                                  dt_gpu_board_size(SLOT), &l.exchange.board[0],
-                                  &handle, &err),
+    need(d->gpu->ops->share_alloc(d->gpu, 0, dt_gpu_board_size(SLOT),
+                                  &l.exchange.board[0], &handle, &err),
          &err);
     const bool has_nccl = open_nccl(&l.nccl);
     for (size_t i = 0; i < BATCHES; i++) {

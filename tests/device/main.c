@@ -64,9 +64,7 @@ char *device_memory(struct device *d, size_t len)
     struct dt_error err;
     struct dt_gpu_handle handle;
     void *ptr;
-    need(d->gpu->ops->share_alloc(d->gpu, 0, DT_GPU_SHARE_IPC, len, &ptr,
-                                  &handle, &err),
-         &err);
+    need(d->gpu->ops->share_alloc(d->gpu, 0, len, &ptr, &handle, &err), &err);
     return ptr;
 }
 

@@ -6,9 +6,6 @@
  *   DT_MOCK_GPUS=n       so many devices (2); 0: none
  *   DT_MOCK_VERSION=n    the driver's version (13000)
  *   DT_MOCK_NO_PEER=p    "all", or pairs: "0-1,2-3" do not reach each other
- *   DT_MOCK_VMM=v        "fd": memory that is mapped by hand can be shared by
- *                        descriptors (fd); "none": it cannot be shared; empty:
- *                        there is no such memory
  *   DT_MOCK_HIDDEN=1     the host cannot touch memory of devices, as on a real
  *                        one, nor do addresses that were freed come back
  *   DT_MOCK_FAIL=f       "cuMemAlloc_v2=2,cuMemcpyAsync=719@3": the function
@@ -36,7 +33,6 @@ struct mock_graph;
 /* What only programs use. */
 #define MOCK_FUNCTIONS(X)                                                      \
     DT_CU_FUNCTIONS(X)                                                         \
-    DT_CU_VMM(X)                                                               \
     X(cuCtxSetCurrent, (struct dt_cu_context * ctx))                           \
     X(cuCtxGetCurrent, (struct dt_cu_context * *ctx))                          \
     X(cuMemAllocManaged, (dt_cu_ptr * ptr, size_t size, unsigned flags))       \
@@ -69,10 +65,6 @@ MOCK_EXPORT dt_cu_ptr dt_mock_mappings(int device, size_t n, size_t size);
 
 /* How often this process has launched a kernel; -1: unknown. */
 MOCK_EXPORT int dt_mock_launches(const char *kernel);
-
-/* What is left of memory that is mapped by hand: allocations, reserved
- * addresses, mappings, and bindings. */
-MOCK_EXPORT int dt_mock_vmm_left(void);
 
 /* ---- among the files of the mock ---- */
 

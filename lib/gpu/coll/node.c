@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* node.c - collectives as exchanges among the GPUs of a node. The ranks open
- * their boards in five steps, and vote after each, so that all of them come to
- * the same answer:
+ * their boards in four steps, and vote after each, so that all of them reach
+ * the same result:
  *
  *   1. allocate a board, and export its handle
- *   2. send the others a descriptor, where that is the handle
- *   3. import the others' boards
- *   4. put exchanges of numbers on a stream
- *   5. wait for them, and compare the numbers
- *
- * If the driver refuses to share memory so, in step 1 to 3 on any rank, all
- * begin anew with the next kind of handle.
+ *   2. import the others' boards
+ *   3. put exchanges of numbers on a stream
+ *   4. wait for them, and compare the numbers
  *
  * The test has a time limit, because a GPU that does not see what another one
  * writes waits for it forever. */
@@ -19,10 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "exec/exec.h"
-#include "gpu/coll/fdpass.h"
 #include "gpu/coll/node.h"
 #include "gpu/coll/vote.h"
 
@@ -267,35 +261,21 @@ void dt_gpu_node_close(struct dt_gpu_node *node)
  * one GPU. */
 #define TEST_SECONDS 20
 
-/* What a rank tells of a step. */
+/* What a rank contributes to the vote on a step. */
 struct vote {
     struct dt_gpu_vote base;
-    bool refused; /* it cannot, but another kind of handle may do */
     char bus[24];
     struct dt_gpu_handle handle;
-    struct dt_fdpass_address listener;
 };
 
-/* One try, with one kind of handle. */
 struct opening {
     struct dt_comm *comm;
     struct dt_gpu *gpu;
     int device;
-    enum dt_gpu_sharing sharing;
     struct dt_gpu_node *node;
     dt_stream_t stream; /* of the test */
-    int listener;       /* FD: through which descriptors come; else -1 */
     struct vote mine, all[DT_GPU_PEERS];
 };
-
-/* This rank cannot go on; UNSUPPORTED: not with handles of this kind. */
-static void refuse(struct opening *o, dt_result_t rc,
-                   const struct dt_error *err)
-{
-    if (!o->mine.base.why[0])
-        o->mine.refused = rc == DT_ERR_UNSUPPORTED;
-    dt_gpu_object(&o->mine.base, err);
-}
 
 /* ---- 1 ---- */
 
@@ -306,15 +286,13 @@ static dt_result_t get_memory(struct opening *o, struct dt_error *err)
     void *words = NULL;
     dt_result_t rc = ops->bus(o->gpu, o->device, o->mine.bus, err);
     if (rc == DT_SUCCESS)
-        rc = ops->share_alloc(o->gpu, o->device, o->sharing,
+        rc = ops->share_alloc(o->gpu, o->device,
                               dt_gpu_board_size(DT_GPU_NODE_SLOT),
                               &node->board[node->rank], &o->mine.handle, err);
     if (rc == DT_SUCCESS)
         rc = ops->host_alloc(o->gpu, o->device, sizeof(*node->words), &words,
                              err);
     node->words = words;
-    if (rc == DT_SUCCESS && o->sharing == DT_GPU_SHARE_FD)
-        rc = dt_fdpass_open(&o->listener, &o->mine.listener, err);
     return rc;
 }
 
@@ -322,44 +300,21 @@ static void make_board(struct opening *o)
 {
     struct dt_error err = {"no memory"};
     struct dt_gpu_node *node = calloc(1, sizeof(*node));
-    o->mine.handle.fd = -1;
     if (!node) {
-        refuse(o, DT_ERR_NO_MEMORY, &err);
+        dt_gpu_object(&o->mine.base, &err);
         return;
     }
     o->node = node;
     node->gpu = o->gpu;
     node->device = o->device;
-    node->sharing = o->sharing;
     node->rank = o->comm->rank;
     node->size = o->comm->size;
     node->timeout = o->comm->world->timeout;
-    dt_result_t rc = get_memory(o, &err);
-    if (rc != DT_SUCCESS)
-        refuse(o, rc, &err);
+    if (get_memory(o, &err) != DT_SUCCESS)
+        dt_gpu_object(&o->mine.base, &err);
 }
 
 /* ---- 2 ---- */
-
-static void hand_over(struct opening *o)
-{
-    struct dt_error err, why;
-    const uint32_t rank = (uint32_t)o->node->rank;
-    for (size_t r = 0; r < o->node->size; r++) {
-        if (r == o->node->rank)
-            continue;
-        dt_result_t rc =
-            dt_fdpass_send(&o->all[r].listener, rank, o->mine.handle.fd, &err);
-        if (rc != DT_SUCCESS) {
-            dt_error_set(&why, rc, "it cannot show memory to rank %zu: %.256s",
-                         r, err.text);
-            refuse(o, rc, &why);
-            return;
-        }
-    }
-}
-
-/* ---- 3 ---- */
 
 /* The number that this process has for a GPU; -1: it does not see it. */
 static dt_result_t find_device(struct dt_gpu *gpu, const char *bus, int *device,
@@ -406,19 +361,15 @@ static dt_result_t look_at(const struct opening *o, size_t r,
     return rc;
 }
 
-/* fd: that of this rank's descriptor here, or -1. */
-static dt_result_t import_board(struct opening *o, size_t r, int fd,
+static dt_result_t import_board(struct opening *o, size_t r,
                                 struct dt_error *why)
 {
-    struct dt_gpu_node *node = o->node;
     struct dt_error err;
-    struct dt_gpu_handle handle = o->all[r].handle;
-    handle.fd = fd;
-    if (o->sharing == DT_GPU_SHARE_FD && fd < 0)
-        return dt_error_set(why, DT_ERR_UNSUPPORTED,
-                            "no descriptor came from rank %zu", r);
-    dt_result_t rc =
-        o->gpu->ops->import(o->gpu, o->device, &handle, &node->board[r], &err);
+    dt_result_t rc = look_at(o, r, why);
+    if (rc != DT_SUCCESS)
+        return rc;
+    rc = o->gpu->ops->import(o->gpu, o->device, &o->all[r].handle,
+                             &o->node->board[r], &err);
     if (rc != DT_SUCCESS)
         dt_error_set(why, rc,
                      "it cannot import memory of rank %zu (GPU %s): %.256s", r,
@@ -428,28 +379,16 @@ static dt_result_t import_board(struct opening *o, size_t r, int fd,
 
 static void import_boards(struct opening *o)
 {
-    const size_t n = o->node->size;
-    int fds[DT_GPU_PEERS];
     struct dt_error why = {""};
-    dt_fdpass_receive(o->listener, fds, n);
-    for (size_t r = 0; !o->mine.base.why[0] && r < n; r++) {
+    for (size_t r = 0; !why.text[0] && r < o->node->size; r++) {
         o->all[r].bus[sizeof(o->all[r].bus) - 1] = '\0';
-        if (r == o->node->rank)
-            continue;
-        if (look_at(o, r, &why) != DT_SUCCESS) {
-            dt_gpu_object(&o->mine.base, &why);
-            break;
-        }
-        dt_result_t rc = import_board(o, r, fds[r], &why);
-        if (rc != DT_SUCCESS)
-            refuse(o, rc, &why);
+        if (r != o->node->rank)
+            import_board(o, r, &why);
     }
-    for (size_t r = 0; r < n; r++)
-        if (fds[r] >= 0)
-            close(fds[r]);
+    dt_gpu_object(&o->mine.base, &why);
 }
 
-/* ---- 4 ---- */
+/* ---- 3 ---- */
 
 static uint32_t number(size_t from, size_t to, size_t round, size_t i)
 {
@@ -490,7 +429,7 @@ static void start_test(struct opening *o)
         dt_gpu_object(&o->mine.base, &err);
 }
 
-/* ---- 5 ---- */
+/* ---- 4 ---- */
 
 static bool right(const struct dt_gpu_node *node, size_t r)
 {
@@ -522,7 +461,7 @@ static void end_test(struct opening *o)
     dt_gpu_object(&o->mine.base, &err);
 }
 
-/* ---- one try ---- */
+/* ---- all ---- */
 
 static dt_result_t vote_on(struct opening *o, bool *yes, char reason[512],
                            struct dt_error *err)
@@ -531,7 +470,7 @@ static dt_result_t vote_on(struct opening *o, bool *yes, char reason[512],
                        reason, err);
 }
 
-/* Nobody may free what another still has, so all let go of it first. */
+/* No rank may free what another still has mapped, so all release first. */
 static void undo(struct opening *o, bool together)
 {
     struct dt_gpu_node *node = o->node;
@@ -552,12 +491,10 @@ static dt_result_t go_through(struct opening *o, bool *yes, char reason[512],
                               struct dt_error *err)
 {
     static void (*const steps[])(struct opening * o) = {
-        make_board, hand_over, import_boards, start_test, end_test};
+        make_board, import_boards, start_test, end_test};
     dt_result_t rc = DT_SUCCESS;
     *yes = true;
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        if (steps[i] == hand_over && o->sharing != DT_GPU_SHARE_FD)
-            continue;
         steps[i](o);
         rc = vote_on(o, yes, reason, err);
         if (rc != DT_SUCCESS || !*yes)
@@ -565,25 +502,6 @@ static dt_result_t go_through(struct opening *o, bool *yes, char reason[512],
     }
     return rc;
 }
-
-/* o->node is what is open, or NULL. */
-static dt_result_t attempt(struct opening *o, char reason[512],
-                           struct dt_error *err)
-{
-    bool yes;
-    dt_result_t rc = go_through(o, &yes, reason, err);
-    if (o->mine.handle.fd >= 0)
-        close(o->mine.handle.fd);
-    if (o->listener >= 0)
-        close(o->listener);
-    if (rc != DT_SUCCESS || !yes)
-        undo(o, rc == DT_SUCCESS);
-    else
-        o->gpu->ops->stream_destroy(o->gpu, o->stream);
-    return rc;
-}
-
-/* ---- all ---- */
 
 static bool few_enough(const struct dt_comm *comm, char reason[512])
 {
@@ -596,44 +514,21 @@ static bool few_enough(const struct dt_comm *comm, char reason[512])
     return comm->size <= DT_GPU_PEERS && comm->layout.nnodes == 1;
 }
 
-/* All who cannot were refused this kind of handle, as their last votes say. */
-static bool is_refusal(const struct opening *o)
-{
-    bool all = true;
-    for (size_t r = 0; r < o->comm->size; r++)
-        all = all && (!o->all[r].base.why[0] || o->all[r].refused);
-    return all;
-}
-
-static void append(char reason[512], const char *more)
-{
-    size_t len = strlen(reason);
-    snprintf(reason + len, 512 - len, "%s%s", len ? "; " : "", more);
-}
-
 dt_result_t dt_gpu_node_open(struct dt_comm *comm, struct dt_gpu *gpu,
                              int device, struct dt_gpu_node **node,
                              char reason[512], struct dt_error *err)
 {
-    enum dt_gpu_sharing sharing = DT_GPU_SHARE_IPC;
-    dt_result_t rc = DT_SUCCESS;
-    bool again = few_enough(comm, reason);
-    struct opening o = {.node = NULL};
-    if (again)
-        reason[0] = '\0';
-    for (; again && sharing < DT_GPU_SHARINGS; sharing++) {
-        char why[512] = "";
-        o = (struct opening){.comm = comm,
-                             .gpu = gpu,
-                             .device = device,
-                             .sharing = sharing,
-                             .listener = -1};
-        rc = attempt(&o, why, err);
-        again = rc == DT_SUCCESS && !o.node && is_refusal(&o);
-        if (rc == DT_SUCCESS && !o.node)
-            append(reason, why);
+    struct opening o = {.comm = comm, .gpu = gpu, .device = device};
+    bool yes;
+    *node = NULL;
+    if (!few_enough(comm, reason))
+        return DT_SUCCESS;
+    dt_result_t rc = go_through(&o, &yes, reason, err);
+    if (rc != DT_SUCCESS || !yes) {
+        undo(&o, rc == DT_SUCCESS);
+        return rc;
     }
-    if (rc == DT_SUCCESS)
-        *node = o.node;
-    return rc;
+    gpu->ops->stream_destroy(gpu, o.stream);
+    *node = o.node;
+    return DT_SUCCESS;
 }

@@ -36,7 +36,6 @@ struct dt_gpu_words {
 struct dt_gpu_node {
     struct dt_gpu *gpu;
     int device;
-    enum dt_gpu_sharing sharing; /* of the boards */
     size_t rank, size;
     long timeout;              /* seconds */
     size_t post;               /* bytes of the longest row that is posted */
@@ -50,10 +49,9 @@ struct dt_gpu_node {
 
 /* Share boards between all ranks of comm, and test that every rank can read and
  * write the boards of the others. device is this rank's. Collective over comm,
- * whose host collectives it uses; blocks. The first kind of dt_gpu_sharing that
- * works on all ranks is used. Where none does, *node is NULL on all ranks, and
- * reason (512 bytes) says which rank cannot and why: more than DT_GPU_PEERS
- * ranks, more than one node, no peer-to-peer, handles of each kind refused, a
+ * whose host collectives it uses; blocks. Where a rank cannot, *node is NULL on
+ * all ranks, and reason (512 bytes) says which rank and why: more than
+ * DT_GPU_PEERS ranks, more than one node, no peer-to-peer, CUDA IPC refused, a
  * failed self-test. Errors: those of the collectives, NO_MEMORY. */
 dt_result_t dt_gpu_node_open(struct dt_comm *comm, struct dt_gpu *gpu,
                              int device, struct dt_gpu_node **node,

@@ -116,8 +116,10 @@ static int give_back(struct dt_cuda *cuda, const struct dt_cuda_thing *thing)
         return DT_CU_INVALID_CONTEXT;
     switch (thing->kind) {
     case DT_CUDA_SHARED:
+        code = driver->cuMemFree_v2((dt_cu_ptr)(uintptr_t)thing->at);
+        break;
     case DT_CUDA_IMPORTED:
-        code = dt_cuda_free(driver, thing);
+        code = driver->cuIpcCloseMemHandle((dt_cu_ptr)(uintptr_t)thing->at);
         break;
     case DT_CUDA_PINNED:
         code = driver->cuMemFreeHost(thing->at);

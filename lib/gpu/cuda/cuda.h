@@ -38,8 +38,6 @@ struct dt_cuda_thing {
     enum dt_cuda_kind kind;
     int device;
     void *at;
-    size_t mapped; /* SHARED, IMPORTED: bytes that vmm.c mapped; else 0 */
-    dt_cu_allocation allocation; /* where mapped is not 0 */
 };
 
 struct dt_cuda {
@@ -92,11 +90,6 @@ bool dt_cuda_drop(struct dt_cuda *cuda, enum dt_cuda_kind kind, void *at,
 /* The same for everything that is left. */
 void dt_cuda_drop_all(struct dt_cuda *cuda);
 
-/* Free memory of share.c, on the device that was entered. Returns the driver's
- * code. */
-int dt_cuda_free(const struct dt_cuda_driver *driver,
-                 const struct dt_cuda_thing *thing);
-
 /* Launch a kernel on a stream of device. args is the kernel's argument, passed
  * by value, and is read during the call only. The first launch on a device
  * loads all kernels. */
@@ -123,8 +116,7 @@ dt_result_t dt_cuda_copy(struct dt_gpu *gpu, int device,
 /* share.c */
 dt_result_t dt_cuda_reaches(struct dt_gpu *gpu, int device, int peer, bool *yes,
                             struct dt_error *err);
-dt_result_t dt_cuda_share_alloc(struct dt_gpu *gpu, int device,
-                                enum dt_gpu_sharing sharing, size_t size,
+dt_result_t dt_cuda_share_alloc(struct dt_gpu *gpu, int device, size_t size,
                                 void **ptr, struct dt_gpu_handle *handle,
                                 struct dt_error *err);
 dt_result_t dt_cuda_share_free(struct dt_gpu *gpu, void *ptr,
@@ -133,22 +125,6 @@ dt_result_t dt_cuda_import(struct dt_gpu *gpu, int device,
                            const struct dt_gpu_handle *handle, void **ptr,
                            struct dt_error *err);
 void dt_cuda_release(struct dt_gpu *gpu, void *ptr);
-
-/* vmm.c: memory of size bytes, a multiple of the allocation granularity, by the
- * driver's virtual memory management, on the device that was entered. The
- * members that they set in thing are what dt_cuda_vmm_free needs. All return
- * the driver's codes; NOT_SUPPORTED where the driver has no virtual memory
- * management or the device cannot share memory in this way. */
-int dt_cuda_vmm_alloc(const struct dt_cuda_driver *driver, int device,
-                      size_t size, struct dt_cuda_thing *thing);
-int dt_cuda_vmm_export(const struct dt_cuda_driver *driver,
-                       const struct dt_cuda_thing *thing,
-                       struct dt_gpu_handle *handle);
-int dt_cuda_vmm_import(const struct dt_cuda_driver *driver, int device,
-                       const struct dt_gpu_handle *handle,
-                       struct dt_cuda_thing *thing);
-int dt_cuda_vmm_free(const struct dt_cuda_driver *driver,
-                     const struct dt_cuda_thing *thing);
 
 /* stream.c */
 dt_result_t dt_cuda_stream_device(struct dt_gpu *gpu, dt_stream_t stream,

@@ -8,16 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-struct symbol {
+static const struct {
     const char *name;
     size_t offset;
-};
-
+} symbols[] = {
 #define SYMBOL(name, params) {#name, offsetof(struct dt_cuda_driver, name)},
-static const struct symbol needed[] = {DT_CU_FUNCTIONS(SYMBOL)};
-static const struct symbol vmm[] = {DT_CU_VMM(SYMBOL)};
+    DT_CU_FUNCTIONS(SYMBOL)
 #undef SYMBOL
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+};
 
 /* The version first: one that is too old lacks symbols, too. */
 static dt_result_t check_version(const struct dt_cuda_driver *driver,
@@ -37,25 +35,16 @@ static dt_result_t check_version(const struct dt_cuda_driver *driver,
     return DT_SUCCESS;
 }
 
-/* NULL, or the first that is not there. */
-static const char *find(struct dt_cuda_driver *driver,
-                        const struct symbol *symbols, size_t n)
+static dt_result_t find_symbols(struct dt_cuda_driver *driver,
+                                struct dt_error *err)
 {
     const char *missing = NULL;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
         void *symbol = dlsym(driver->library, symbols[i].name);
         memcpy((char *)driver + symbols[i].offset, &symbol, sizeof(symbol));
         if (!symbol && !missing)
             missing = symbols[i].name;
     }
-    return missing;
-}
-
-static dt_result_t find_symbols(struct dt_cuda_driver *driver,
-                                struct dt_error *err)
-{
-    const char *missing = find(driver, needed, LENGTH(needed));
-    driver->vmm = !find(driver, vmm, LENGTH(vmm));
     dt_result_t rc = check_version(driver, err);
     if (rc || !missing)
         return rc;

@@ -52,13 +52,6 @@ enum {
     DT_CU_RANGE_SIZE = 12,    /* size_t */
 };
 
-/* Attributes of a device, as in cuda.h of CUDA 13.0: virtual memory management,
- * and sharing it by descriptors. */
-enum {
-    DT_CU_HAS_VMM = 102,
-    DT_CU_HAS_FD = 103,
-};
-
 enum {
     DT_CU_MEMORY_HOST = 1,
     DT_CU_MEMORY_DEVICE = 2,
@@ -72,11 +65,6 @@ enum {
 #define DT_CU_NO_TIMING       2u
 #define DT_CU_WAIT_GEQ        0u
 #define DT_CU_CAPTURE_RELAXED 2
-#define DT_CU_PINNED          1
-#define DT_CU_ON_DEVICE       1
-#define DT_CU_READ_WRITE      3
-#define DT_CU_MINIMUM         0
-#define DT_CU_HANDLE_FD       1 /* shared by a descriptor */
 #define DT_CU_MAX_PITCH       INT32_MAX
 
 /* cuLaunchKernel's form for all parameters in one buffer */
@@ -106,25 +94,6 @@ struct dt_cu_side {
 struct dt_cu_copy_2d {
     struct dt_cu_side src, dst;
     size_t width, height;
-};
-
-/* Physical memory of a device, which virtual memory management maps. */
-typedef unsigned long long dt_cu_allocation;
-
-struct dt_cu_location {
-    int type, device;
-};
-
-struct dt_cu_properties {
-    int type, handles;
-    struct dt_cu_location location;
-    void *unused;
-    unsigned char flags[8];
-};
-
-struct dt_cu_access {
-    struct dt_cu_location location;
-    int flags;
 };
 
 /* X(symbol, parameters); all return an int, of which 0 is success */
@@ -186,36 +155,10 @@ struct dt_cu_access {
        unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,  \
        unsigned shared, dt_stream_t stream, void **params, void **extra))
 
-/* Functions for vmm.c. If the driver lacks one of them, none is used, and
- * memory is shared by other means. */
-#define DT_CU_VMM(X)                                                           \
-    X(cuDeviceGetAttribute, (int *value, int attribute, int device))           \
-    X(cuMemGetAllocationGranularity,                                           \
-      (size_t * size, const struct dt_cu_properties *properties, int which))   \
-    X(cuMemCreate,                                                             \
-      (dt_cu_allocation * allocation, size_t size,                             \
-       const struct dt_cu_properties *properties, unsigned long long flags))   \
-    X(cuMemRelease, (dt_cu_allocation allocation))                             \
-    X(cuMemAddressReserve, (dt_cu_ptr * ptr, size_t size, size_t alignment,    \
-                            dt_cu_ptr wanted, unsigned long long flags))       \
-    X(cuMemAddressFree, (dt_cu_ptr ptr, size_t size))                          \
-    X(cuMemMap, (dt_cu_ptr ptr, size_t size, size_t offset,                    \
-                 dt_cu_allocation allocation, unsigned long long flags))       \
-    X(cuMemUnmap, (dt_cu_ptr ptr, size_t size))                                \
-    X(cuMemSetAccess, (dt_cu_ptr ptr, size_t size,                             \
-                       const struct dt_cu_access *access, size_t count))       \
-    X(cuMemExportToShareableHandle,                                            \
-      (void *handle, dt_cu_allocation allocation, int type,                    \
-       unsigned long long flags))                                              \
-    X(cuMemImportFromShareableHandle,                                          \
-      (dt_cu_allocation * allocation, void *handle, int type))
-
 struct dt_cuda_driver {
     void *library;
-    bool vmm; /* it has the functions of DT_CU_VMM */
 #define DT_CU_MEMBER(name, params) int(*name) params;
     DT_CU_FUNCTIONS(DT_CU_MEMBER)
-    DT_CU_VMM(DT_CU_MEMBER)
 #undef DT_CU_MEMBER
 };
 

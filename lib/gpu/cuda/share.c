@@ -2,7 +2,6 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* share.c - memory of devices that processes of a node share. */
 #include <string.h>
-#include <unistd.h>
 
 #include "gpu/cuda/cuda.h"
 
@@ -62,93 +61,52 @@ static bool is_refusal(int code)
     }
 }
 
-static const char *const names[DT_GPU_SHARINGS] = {
-    [DT_GPU_SHARE_IPC] = "IPC handle",
-    [DT_GPU_SHARE_FD] = "file descriptor",
-};
-
-static int alloc(const struct dt_cuda_driver *driver,
-                 enum dt_gpu_sharing sharing, size_t size,
-                 struct dt_cuda_thing *thing)
-{
-    dt_cu_ptr ptr = 0;
-    if (sharing != DT_GPU_SHARE_IPC)
-        return dt_cuda_vmm_alloc(driver, thing->device, size, thing);
-    int code = driver->cuMemAlloc_v2(&ptr, size);
-    thing->at = (void *)(uintptr_t)ptr;
-    return code;
-}
-
-static int show(const struct dt_cuda_driver *driver,
-                const struct dt_cuda_thing *thing, struct dt_gpu_handle *handle)
-{
-    struct dt_cu_ipc ipc;
-    _Static_assert(sizeof(ipc.bytes) == sizeof(handle->bytes), "handles");
-    if (handle->sharing != DT_GPU_SHARE_IPC)
-        return dt_cuda_vmm_export(driver, thing, handle);
-    int code = driver->cuIpcGetMemHandle(&ipc, (dt_cu_ptr)(uintptr_t)thing->at);
-    if (!code)
-        memcpy(handle->bytes, ipc.bytes, sizeof(handle->bytes));
-    return code;
-}
-
-int dt_cuda_free(const struct dt_cuda_driver *driver,
-                 const struct dt_cuda_thing *thing)
-{
-    dt_cu_ptr ptr = (dt_cu_ptr)(uintptr_t)thing->at;
-    if (thing->mapped)
-        return dt_cuda_vmm_free(driver, thing);
-    return thing->kind == DT_CUDA_SHARED ? driver->cuMemFree_v2(ptr)
-                                         : driver->cuIpcCloseMemHandle(ptr);
-}
-
 /* All of it, or nothing. */
 static int make(const struct dt_cuda_driver *driver, size_t size,
-                struct dt_cuda_thing *thing, struct dt_gpu_handle *handle)
+                dt_cu_ptr *ptr, struct dt_gpu_handle *handle)
 {
-    int code = alloc(driver, (enum dt_gpu_sharing)handle->sharing, size, thing);
+    struct dt_cu_ipc ipc;
+    _Static_assert(sizeof(ipc) == sizeof(*handle), "handles");
+    int code = driver->cuMemAlloc_v2(ptr, size);
     if (code)
         return code;
-    code = zero(driver, (dt_cu_ptr)(uintptr_t)thing->at, size);
+    code = zero(driver, *ptr, size);
     if (!code)
-        code = show(driver, thing, handle);
+        code = driver->cuIpcGetMemHandle(&ipc, *ptr);
     if (code)
-        dt_cuda_free(driver, thing);
+        driver->cuMemFree_v2(*ptr);
+    else
+        memcpy(handle, &ipc, sizeof(*handle));
     return code;
 }
 
-dt_result_t dt_cuda_share_alloc(struct dt_gpu *gpu, int device,
-                                enum dt_gpu_sharing sharing, size_t size,
+dt_result_t dt_cuda_share_alloc(struct dt_gpu *gpu, int device, size_t size,
                                 void **ptr, struct dt_gpu_handle *handle,
                                 struct dt_error *err)
 {
     struct dt_cuda *cuda = dt_cuda_of(gpu);
     struct dt_cuda_scope scope;
-    struct dt_cuda_thing thing = {.kind = DT_CUDA_SHARED, .device = device};
-    struct dt_gpu_handle made = {.sharing = sharing, .fd = -1};
+    dt_cu_ptr at = 0;
     if (!size || size > SIZE_MAX - BLOCK)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "cannot share %zu bytes of GPU memory", size);
     dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
-    made.size = (size + BLOCK - 1) / BLOCK * BLOCK;
-    int code = make(&cuda->driver, made.size, &thing, &made);
+    int code =
+        make(&cuda->driver, (size + BLOCK - 1) / BLOCK * BLOCK, &at, handle);
     dt_cuda_leave(&scope);
     rc = dt_cuda_driver_error(&cuda->driver, code, err,
-                              "share %zu bytes of device %d by %s", size,
-                              device, names[sharing]);
+                              "share %zu bytes of device %d by IPC handle",
+                              size, device);
     if (rc)
         return is_refusal(code) ? DT_ERR_UNSUPPORTED : rc;
+    const struct dt_cuda_thing thing = {
+        .kind = DT_CUDA_SHARED, .device = device, .at = (void *)(uintptr_t)at};
     rc = dt_cuda_keep(cuda, &thing, err);
-    if (rc) {
-        if (made.fd >= 0)
-            close(made.fd);
-        return rc;
-    }
-    *handle = made;
-    *ptr = thing.at;
-    return DT_SUCCESS;
+    if (!rc)
+        *ptr = thing.at;
+    return rc;
 }
 
 dt_result_t dt_cuda_share_free(struct dt_gpu *gpu, void *ptr,
@@ -165,42 +123,30 @@ dt_result_t dt_cuda_share_free(struct dt_gpu *gpu, void *ptr,
                                 "free shared memory at %p", ptr);
 }
 
-static int take(const struct dt_cuda_driver *driver,
-                const struct dt_gpu_handle *handle, struct dt_cuda_thing *thing)
-{
-    struct dt_cu_ipc ipc;
-    dt_cu_ptr ptr = 0;
-    if (handle->sharing != DT_GPU_SHARE_IPC)
-        return dt_cuda_vmm_import(driver, thing->device, handle, thing);
-    memcpy(ipc.bytes, handle->bytes, sizeof(ipc.bytes));
-    int code = driver->cuIpcOpenMemHandle_v2(&ptr, ipc, DT_CU_IPC_LAZY_PEER);
-    thing->at = (void *)(uintptr_t)ptr;
-    return code;
-}
-
 dt_result_t dt_cuda_import(struct dt_gpu *gpu, int device,
                            const struct dt_gpu_handle *handle, void **ptr,
                            struct dt_error *err)
 {
     struct dt_cuda *cuda = dt_cuda_of(gpu);
     struct dt_cuda_scope scope;
-    struct dt_cuda_thing thing = {.kind = DT_CUDA_IMPORTED, .device = device};
-    if (handle->sharing >= DT_GPU_SHARINGS)
-        return dt_error_set(err, DT_ERR_UNSUPPORTED,
-                            "another process's GPU memory is shared in a way "
-                            "that is not known here: %u",
-                            (unsigned)handle->sharing);
+    struct dt_cu_ipc ipc;
+    dt_cu_ptr at = 0;
     dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
     if (rc)
         return rc;
-    int code = take(&cuda->driver, handle, &thing);
+    memcpy(&ipc, handle, sizeof(ipc));
+    int code =
+        cuda->driver.cuIpcOpenMemHandle_v2(&at, ipc, DT_CU_IPC_LAZY_PEER);
     dt_cuda_leave(&scope);
     rc = dt_cuda_driver_error(&cuda->driver, code, err,
                               "map another process's GPU memory into device %d "
-                              "by %s",
-                              device, names[handle->sharing]);
+                              "by IPC handle",
+                              device);
     if (rc)
         return is_refusal(code) ? DT_ERR_UNSUPPORTED : rc;
+    const struct dt_cuda_thing thing = {.kind = DT_CUDA_IMPORTED,
+                                        .device = device,
+                                        .at = (void *)(uintptr_t)at};
     rc = dt_cuda_keep(cuda, &thing, err);
     if (!rc)
         *ptr = thing.at;

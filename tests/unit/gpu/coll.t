@@ -29,14 +29,9 @@ done <<'END'
 3 2
 4 2
 END
-while read -r vmm n nodes fail; do
-    on="DT_MOCK_VMM=$vmm, $n ranks on $nodes nodes"
-    is "$on: every collective, with the same bits" \
-        "$(with 2 DT_MOCK_VMM="$vmm" DT_MOCK_FAIL="$fail" -n "$n" -N "$nodes" \
-            "$ranks" all 2>&1)" "$(fork -n "$n" -N "$nodes" "$ranks" all)"
-done <<'END'
-fd 3 1 cuIpcGetMemHandle=801
-END
+is "CUDA IPC is refused: every collective, staged, with the same bits" \
+    "$(with 1 DT_MOCK_FAIL=cuIpcGetMemHandle=801 -n 3 "$ranks" all 2>&1)" \
+    "$(fork -n 3 "$ranks" all)"
 ok "the same on a stream" fork -n 3 -N 2 "$ranks" stream
 ok "many at once" fork -n 2 "$ranks" many
 ok "many at once, between nodes" fork -n 3 -N 2 "$ranks" many

@@ -299,8 +299,7 @@ static void case_alloc(void)
     SUCCEEDS(gpu->ops->host_alloc(gpu, 1, 5000, &host, &err));
     NEED(all_zero(host, 5000), "zeroed");
     NEED(locate(gpu, host, 5000).kind == DT_GPU_PINNED, "pinned");
-    SUCCEEDS(gpu->ops->share_alloc(gpu, 1, DT_GPU_SHARE_IPC, 5000, &shared,
-                                   &handle, &err));
+    SUCCEEDS(gpu->ops->share_alloc(gpu, 1, 5000, &shared, &handle, &err));
     NEED(all_zero(shared, 5000), "zeroed");
     NEED(locate(gpu, shared, 5000).device == 1, "device 1");
     NEED(locate(gpu, shared, 1).size == 2 * MIB, "with nobody else's");
@@ -314,11 +313,9 @@ static void case_alloc(void)
     NEED(CU(dt_mock_calls)("cuMemFreeHost") == 1, "once");
     FAILS(gpu->ops->host_alloc(gpu, 2, 10, &none, &err), DT_ERR_INVALID_ARG,
           "device 2");
-    FAILS(gpu->ops->share_alloc(gpu, 0, DT_GPU_SHARE_IPC, SIZE_MAX, &none,
-                                &handle, &err),
+    FAILS(gpu->ops->share_alloc(gpu, 0, SIZE_MAX, &none, &handle, &err),
           DT_ERR_INVALID_ARG, "share");
-    FAILS(gpu->ops->share_alloc(gpu, 0, DT_GPU_SHARE_IPC, (size_t)1 << 40,
-                                &none, &handle, &err),
+    FAILS(gpu->ops->share_alloc(gpu, 0, (size_t)1 << 40, &none, &handle, &err),
           DT_ERR_NO_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY (2)");
     NEED(none == &none, "untouched");
     dt_gpu_unload(gpu);
@@ -333,8 +330,7 @@ static void case_close(void)
     void *ptr;
     int (*calls)(const char *) = CU(dt_mock_calls);
     for (int device = 0; device < 2; device++) {
-        SUCCEEDS(gpu->ops->share_alloc(gpu, device, DT_GPU_SHARE_IPC, 9, &ptr,
-                                       &handle, &err));
+        SUCCEEDS(gpu->ops->share_alloc(gpu, device, 9, &ptr, &handle, &err));
         SUCCEEDS(gpu->ops->host_alloc(gpu, device, 9, &ptr, &err));
         SUCCEEDS(gpu->ops->stream_create(gpu, device, &stream, &err));
         SUCCEEDS(gpu->ops->order(gpu, device, NULL, stream, &err));
@@ -354,9 +350,8 @@ static void case_half(void)
     struct dt_gpu *gpu = open_mock();
     struct dt_gpu_handle handle;
     void *ptr = &handle;
-    FAILS(
-        gpu->ops->share_alloc(gpu, 0, DT_GPU_SHARE_IPC, 9, &ptr, &handle, &err),
-        DT_ERR_UNSUPPORTED, "CUDA_ERROR_NOT_SUPPORTED (801)");
+    FAILS(gpu->ops->share_alloc(gpu, 0, 9, &ptr, &handle, &err),
+          DT_ERR_UNSUPPORTED, "CUDA_ERROR_NOT_SUPPORTED (801)");
     NEED(ptr == &handle, "untouched");
     NEED(CU(dt_mock_calls)("cuMemFree_v2") == 1, "freed");
     dt_gpu_unload(gpu);
@@ -396,8 +391,7 @@ static void export_to_other(struct dt_gpu *gpu)
     void *ptr, *none;
     char word[8];
     int status = -1;
-    SUCCEEDS(gpu->ops->share_alloc(gpu, 0, DT_GPU_SHARE_IPC, 3 * MIB, &ptr,
-                                   &handle, &err));
+    SUCCEEDS(gpu->ops->share_alloc(gpu, 0, 3 * MIB, &ptr, &handle, &err));
     FAILS(gpu->ops->import(gpu, 0, &handle, &none, &err), DT_ERR_UNSUPPORTED,
           "another process's");
     say(&handle, sizeof(handle));

@@ -33,7 +33,7 @@ told() # dt-fork's and gpu-node-ranks' words
     fork "$@" 2>&1 | sort | uniq -c | sed 's/^ *//'
 }
 
-is "the boards are open" "$(told -n 3 "$ranks" open)" "3 open by ipc"
+is "the boards are open" "$(told -n 3 "$ranks" open)" "3 open"
 while IFS='|' read -r name where rank variable want; do
     # shellcheck disable=SC2086
     like "$name" "$(told $where "$ranks" -s -r "$rank" "$variable" open)" \
@@ -47,37 +47,16 @@ two nodes|-n 2 -N 2|0|A=B|2 its ranks are on 2 nodes$
 too many ranks|-n 17|0|A=B|17 it has 17 ranks, more than 16$
 END
 
-# ---- kinds of handles: the next where one is refused to any rank ----
+# ---- CUDA IPC is refused to any rank ----
 
-# the variable VMM, if any, is for all ranks
-while IFS='|' read -r name where vmm rank fail want; do
-    # shellcheck disable=SC2086
-    like "handles: $name" "$(export "DT_MOCK_VMM=$vmm" && told $where "$ranks" -s \
-        -r "$rank" "$fail" open)" "^$want\$"
+while IFS='|' read -r name rank fail want; do
+    like "IPC: $name" \
+        "$(told -n 3 "$ranks" -s -r "$rank" "DT_MOCK_FAIL=$fail" open)" "^3 $want\$"
 done <<'END'
-IPC is refused where memory is made|-n 3|fd|1|DT_MOCK_FAIL=cuIpcGetMemHandle=801|3 open by fd
-IPC is refused where it is mapped|-n 3|fd|2|DT_MOCK_FAIL=cuIpcOpenMemHandle_v2=1|3 open by fd
-one maps the first and not the second|-n 3|fd|0|DT_MOCK_FAIL=cuIpcOpenMemHandle_v2=205@2|3 open by fd
-16 ranks|-n 16|fd|7|DT_MOCK_FAIL=cuIpcOpenMemHandle_v2=1|16 open by fd
-no descriptors|-n 3|none|1|DT_MOCK_FAIL=cuIpcGetMemHandle=801|3 rank 1: .*IPC handle[^;]*; rank 0: .* by file descriptor: .*801.
-none at all|-n 3||1|DT_MOCK_FAIL=cuIpcOpenMemHandle_v2=1|3 rank 1: it cannot import memory of rank 0 .*IPC handle: CUDA_ERROR_INVALID_VALUE .1.; rank 0: CUDA: cannot share .* by file descriptor: CUDA_ERROR_NOT_SUPPORTED .801.
-descriptors are refused, too|-n 2|fd|1|DT_MOCK_FAIL=cuIpcGetMemHandle=801,cuMemImportFromShareableHandle=800|2 rank 1: .*IPC handle.*; rank 1: it cannot import .*by file descriptor: .*800.
-no memory for the second kind|-n 2|fd|1|DT_MOCK_FAIL=cuIpcGetMemHandle=801,cuMemCreate=2|2 rank 1: .*IPC handle[^;]*; rank 1: .*OUT_OF_MEMORY[^;]*
+where memory is made|1|cuIpcGetMemHandle=801|rank 1: CUDA: cannot share .* by IPC handle: CUDA_ERROR_NOT_SUPPORTED .801.
+where it is mapped|2|cuIpcOpenMemHandle_v2=1|rank 2: it cannot import memory of rank 0 .*IPC handle: CUDA_ERROR_INVALID_VALUE .1.
+one maps the first and not the second|0|cuIpcOpenMemHandle_v2=205@2|rank 0: it cannot import memory of rank 2 .*205.
 END
-refused() { (export "DT_MOCK_VMM=$1" DT_MOCK_FAIL=cuIpcGetMemHandle=801 && fork "${@:2}"); }
-ok "by descriptors: every collective" refused fd -n 3 "$ranks" -s each
-is "by descriptors: one is killed" "$(refused fd -n 3 "$ranks" kill 2>&1)" \
-    "dt-fork: rank 2: killed by signal 9"
-if unshare --net true 2>/dev/null; then
-    # shellcheck disable=SC2016
-    like "no descriptors between network namespaces" \
-        "$(DT_MOCK_FAIL=cuIpcGetMemHandle=801 fork -n 2 bash -c '
-            case $DT_FORK in "1 "*) exec unshare --net "$@" ;; esac
-            exec "$@"' - "$ranks" open 2>&1 | sort -u)" \
-        'rank 0: it cannot show memory to rank 1: its socket is not to be reached, as in another network namespace: Connection refused$'
-else
-    ok "no descriptors between network namespaces # SKIP no unshare here" true
-fi
 
 for n in 2 4; do
     is "$n ranks, one is killed, and the others are told to give up" \

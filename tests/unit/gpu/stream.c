@@ -26,8 +26,7 @@ static char *on_device(int device, size_t size)
 {
     struct dt_gpu_handle handle;
     void *ptr;
-    SUCCEEDS(gpu->ops->share_alloc(gpu, device, DT_GPU_SHARE_IPC, size, &ptr,
-                                   &handle, &err));
+    SUCCEEDS(gpu->ops->share_alloc(gpu, device, size, &ptr, &handle, &err));
     return ptr;
 }
 

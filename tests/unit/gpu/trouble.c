@@ -88,6 +88,13 @@ void mode_places(int argc, char **argv)
     refused(sum(other, other, 1000, DT_STREAM_NONE), wrong,
             "this communicator works on GPU 0");
 
+    /* memory that CUDA IPC cannot export needs no export */
+    float *mapped = (float *)(uintptr_t)dt_mock_mappings(0, 1, 4096);
+    put_floats(mapped, 1000, 4);
+    expect(sum(mapped, gpu, 1000, stream) == DT_SUCCESS, "mapped");
+    gpu_sync(stream);
+    expect_sum(gpu, 1000, 4, "mapped");
+
     /* what goes through the host is not for graphs */
     const size_t few[16] = {1}, at[16] = {0};
     struct mock_graph *graph;

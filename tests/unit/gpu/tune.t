@@ -86,6 +86,11 @@ like "who insists on NCCL is told, and it is an error" \
     'sum: -[0-9]+: .*DT_GPU_WAY=strict,nccl: rank 0: NCCL: .* 2.14 or later'
 like "who insists on exchanges, too" "$(strict ipc DT_MOCK_NO_PEER=0-1)" \
     'DT_GPU_WAY=strict,ipc: .*peer'
+like "also where CUDA IPC is refused" \
+    "$(strict ipc DT_MOCK_FAIL=cuIpcGetMemHandle=801)" \
+    'DT_GPU_WAY=strict,ipc: rank 0: CUDA: cannot share .* by IPC handle: .*801'
+is "NCCL serves what it serves, without CUDA IPC, too" \
+    "$(strict nccl DT_MOCK_FAIL=cuIpcGetMemHandle=801 | grep -c ' nccl$')" 14
 is "what is to be had goes on" \
     "$(strict nccl DT_MOCK_NO_PEER=0-1 | grep -c ' nccl$') \
 $(strict ipc DT_MOCK_NCCL_VERSION=21304 | grep -c ' other$') \
