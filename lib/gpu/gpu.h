@@ -70,12 +70,6 @@ struct dt_gpu_handle {
     unsigned char bytes[64];
 };
 
-/* One of the tensors that pack and unpack take. */
-struct dt_gpu_tensor {
-    void *data;
-    size_t count; /* elements */
-};
-
 /* The board of a rank in an exchange: memory of share_alloc, at least
  * dt_gpu_board_size(slot) bytes, zero before the first exchange. It has flags,
  * mail (posted rows), and two slots of slot bytes each. The layout is private
@@ -260,31 +254,12 @@ struct dt_gpu_ops {
                          uint32_t value, dt_stream_t stream,
                          struct dt_error *err);
 
-    /* dt_exec_reduce_n on memory that device can read, with the same bits; n <=
-     * DT_GPU_PEERS. */
-    dt_result_t (*fold)(struct dt_gpu *gpu, int device, void *dst,
-                        const void *const *in, size_t n, size_t count,
-                        dt_dtype_t dtype, dt_op_t op, double scale,
-                        dt_stream_t stream, struct dt_error *err);
-    /* dt_exec_cast with a factor, applied in F32 (in F64 where both types are
-     * F64) before the rounding. With to == from it scales, or, with factor 1.0,
-     * copies any type. dst may be src where both types have the same size. */
-    dt_result_t (*cast)(struct dt_gpu *gpu, int device, void *dst,
-                        dt_dtype_t to, const void *src, dt_dtype_t from,
-                        size_t count, double factor, dt_stream_t stream,
-                        struct dt_error *err);
-    /* pack converts n tensors of type from, and stores them one after the other
-     * in dst, of type to. unpack does the reverse, from src. tensors is read
-     * during the call only. */
-    dt_result_t (*pack)(struct dt_gpu *gpu, int device, void *dst,
-                        dt_dtype_t to, const struct dt_gpu_tensor *tensors,
-                        size_t n, dt_dtype_t from, double factor,
-                        dt_stream_t stream, struct dt_error *err);
-    dt_result_t (*unpack)(struct dt_gpu *gpu, int device,
-                          const struct dt_gpu_tensor *tensors, size_t n,
-                          dt_dtype_t to, const void *src, dt_dtype_t from,
-                          double factor, dt_stream_t stream,
-                          struct dt_error *err);
+    /* dt_exec_scale on memory of device, with the same bits. dst may be src.
+     * UNSUPPORTED: this is no floating-point type. */
+    dt_result_t (*scale)(struct dt_gpu *gpu, int device, void *dst,
+                         const void *src, size_t count, dt_dtype_t dtype,
+                         double factor, dt_stream_t stream,
+                         struct dt_error *err);
     /* UNSUPPORTED: there is no kernel for this op on this type. Can be captured
      * into a graph. */
     dt_result_t (*exchange)(struct dt_gpu *gpu, int device,

@@ -17,6 +17,8 @@ struct node {
     uint32_t *words; /* pinned: abort, done */
     uint32_t last;
     char *send, *recv;
+    dt_dtype_t dtype;
+    dt_op_t op;
 };
 
 static void close_boards(struct device *d, struct node *node)
@@ -48,14 +50,13 @@ static void open_node(struct device *d, struct node *node, size_t room)
 {
     struct dt_error err;
     void *words;
-    *node = (struct node){.last = 0};
+    *node = (struct node){.dtype = DT_DTYPE_F32, .op = DT_OP_SUM};
     open_boards(d, node);
     need(d->gpu->ops->host_alloc(d->gpu, 0, 4096, &words, &err), &err);
     node->words = words;
     node->send = device_memory(d, room);
     node->recv = device_memory(d, room);
     meet(d);
-    return true;
 }
 
 static void close_node(struct device *d, struct node *node)
@@ -66,7 +67,7 @@ static void close_node(struct device *d, struct node *node)
     d->gpu->ops->host_free(d->gpu, node->words);
 }
 
-/* Of count F32; rows: one for each rank, instead of one for all. */
+/* Of count elements; rows: one for each rank, instead of one for all. */
 static void exchange(struct device *d, struct node *node, enum dt_gpu_way way,
                      size_t count, bool rows, bool post)
 {
@@ -82,10 +83,10 @@ static void exchange(struct device *d, struct node *node, enum dt_gpu_way way,
         .count = count,
         .send_rows = rows ? d->size : 1,
         .from = ((uint32_t)1 << d->size) - 1,
-        .send_pitch = count * sizeof(float),
-        .recv_pitch = count * sizeof(float),
-        .dtype = DT_DTYPE_F32,
-        .op = DT_OP_SUM,
+        .send_pitch = count * dt_dtype_size(node->dtype),
+        .recv_pitch = count * dt_dtype_size(node->dtype),
+        .dtype = node->dtype,
+        .op = node->op,
         .scale = 1,
         .abort = &node->words[0],
         .done = &node->words[64],
@@ -97,44 +98,67 @@ static void exchange(struct device *d, struct node *node, enum dt_gpu_way way,
 
 /* ---- right? ---- */
 
-static void fill(float *to, size_t count, size_t rank)
+/* Any bits; of F32, numbers. */
+static void fill(char *to, size_t bytes, dt_dtype_t dtype, size_t rank)
 {
-    uint32_t state = (uint32_t)(rank * 2654435761u + count);
-    for (size_t i = 0; i < count; i++) {
+    uint32_t state = (uint32_t)(rank * 2654435761u + bytes);
+    for (size_t i = 0; i < bytes; i += sizeof(float)) {
         state = state * 1664525u + 1013904223u;
-        to[i] = (float)(int32_t)state / 3e5f;
+        float number = (float)(int32_t)state / 3e5f;
+        memcpy(to + i, dtype == DT_DTYPE_F32 ? (void *)&number : &state,
+               bytes - i < 4 ? bytes - i : 4);
     }
+}
+
+static void expect(const struct node *node, enum dt_gpu_way way, char *want,
+                   const void *const *in, size_t n, size_t count)
+{
+    const size_t row = count * dt_dtype_size(node->dtype);
+    for (size_t r = 0; r < n && way == DT_GPU_PLACE; r++)
+        memcpy(want + r * row, in[r], row);
+    if (way != DT_GPU_PLACE)
+        dt_exec_reduce_n(want, in, n, count, node->dtype, node->op, 1);
+    if (way != DT_GPU_PLACE && node->op == DT_OP_AVG)
+        dt_exec_divide(want, count, node->dtype, n);
 }
 
 static void check_one(struct device *d, struct node *node, enum dt_gpu_way way,
                       size_t count, bool rows, bool post)
 {
-    const size_t n = d->size, shown = count * (rows ? n : 1);
-    const size_t got = way == DT_GPU_PLACE ? count * n : count;
+    const size_t n = d->size, row = count * dt_dtype_size(node->dtype);
+    const size_t shown = row * (rows ? n : 1);
+    const size_t got = way == DT_GPU_PLACE ? row * n : row;
     const void *in[RANKS] = {NULL};
-    float *all = malloc(n * shown * sizeof(float));
-    float *want = malloc(got * sizeof(float));
-    float *have = malloc(got * sizeof(float));
+    char *all = malloc(n * shown), *want = malloc(got), *have = malloc(got);
     for (size_t r = 0; r < n; r++) {
-        fill(all + r * shown, shown, r);
-        in[r] = all + r * shown + (rows ? d->rank * count : 0);
+        fill(all + r * shown, shown, node->dtype, r);
+        in[r] = all + r * shown + (rows ? d->rank * row : 0);
     }
-    for (size_t r = 0; r < n && way == DT_GPU_PLACE; r++)
-        memcpy(want + r * count, in[r], count * sizeof(float));
-    if (way != DT_GPU_PLACE)
-        dt_exec_reduce_n(want, in, n, count, DT_DTYPE_F32, DT_OP_SUM, 1);
-    move(d, node->send, all + d->rank * shown, shown * sizeof(float));
+    expect(node, way, want, in, n, count);
+    move(d, node->send, all + d->rank * shown, shown);
     exchange(d, node, way, count, rows, post);
     finish(d);
-    move(d, have, node->recv, got * sizeof(float));
-    if (memcmp(want, have, got * sizeof(float)) != 0)
-        fail("%zu processes: way %d of %zu elements, %s%s: other bits than the "
-             "host's",
-             n, (int)way, count, rows ? "a row for each" : "one row",
-             post ? ", posted" : "");
+    move(d, have, node->recv, got);
+    if (memcmp(want, have, got) != 0)
+        fail("%zu processes: way %d of %zu elements of type %d, operation %d, "
+             "%s%s: other bits than the host's",
+             n, (int)way, count, (int)node->dtype, (int)node->op,
+             rows ? "a row for each" : "one row", post ? ", posted" : "");
     free(all);
     free(want);
     free(have);
+}
+
+static void check_types(struct device *d, struct node *node)
+{
+    for (int k = 0; k <= DT_DTYPE_F8E5M2; k++)
+        for (int op = 0; op <= DT_OP_PROD; op++) {
+            node->dtype = (dt_dtype_t)k;
+            node->op = (dt_op_t)op;
+            check_one(d, node, DT_GPU_REDUCE, 1001, false, true);
+            check_one(d, node, DT_GPU_REDUCE, 5003, true, false);
+            check_one(d, node, DT_GPU_SPREAD, 5003, false, false);
+        }
 }
 
 static void check_all(struct device *d, struct node *node)
@@ -158,6 +182,7 @@ void check_exchange(struct device *d)
     struct node node;
     open_node(d, &node, RANKS * ((size_t)13 << 20));
     check_all(d, &node);
+    check_types(d, &node);
     close_node(d, &node);
     if (d->rank == 0)
         printf("exchanges among %zu processes: the host's bits\n", d->size);

@@ -20,9 +20,8 @@ static dt_result_t put_copy(const struct dt_gpu_comm *gpu,
     if (!in->rows || !out->rows || !count)
         return DT_SUCCESS;
     if (factor != 1)
-        return gpu->gpu->ops->cast(gpu->gpu, gpu->device, copy.dst,
-                                   shape->dtype, copy.src, shape->dtype, count,
-                                   factor, stream, err);
+        return gpu->gpu->ops->scale(gpu->gpu, gpu->device, copy.dst, copy.src,
+                                    count, shape->dtype, factor, stream, err);
     return copy.dst == copy.src
                ? DT_SUCCESS
                : gpu->gpu->ops->copy(gpu->gpu, gpu->device, &copy, stream, err);

@@ -21,18 +21,13 @@
 /* The most threads of a block; the kernels are compiled for this number. */
 #define DT_CUDA_THREADS 512
 
-/* X(type, DTYPE, arithmetic): all types, and those that a cast begins with */
+/* X(type, DTYPE, arithmetic): all types, and those of floating point */
 #define DT_CUDA_TYPES(X)                                                       \
     X(i8, I8, i32)                                                             \
     X(u8, U8, i32)                                                             \
     X(i32, I32, i32)                                                           \
     X(i64, I64, i64)                                                           \
-    X(f16, F16, f32)                                                           \
-    X(bf16, BF16, f32)                                                         \
-    X(f32, F32, f32)                                                           \
-    X(f64, F64, f64)                                                           \
-    X(f8e4m3, F8E4M3, f32)                                                     \
-    X(f8e5m2, F8E5M2, f32)
+    DT_CUDA_FLOATS(X)
 #define DT_CUDA_FLOATS(X)                                                      \
     X(f16, F16, f32)                                                           \
     X(bf16, BF16, f32)                                                         \
@@ -41,18 +36,15 @@
     X(f8e4m3, F8E4M3, f32)                                                     \
     X(f8e5m2, F8E5M2, f32)
 
-/* DT_KERNEL_FOLD_I8 ... in the order of the types; each X(name, args) */
-#define DT_CUDA_FOLD(type, TYPE, wide)   X(dt_fold_##type, dt_fold_args)
+/* The kernels in the order of the types; each X(name, args) */
+#define DT_CUDA_SCALE(type, TYPE, wide)  X(dt_scale_##type, dt_scale_args)
 #define DT_CUDA_REDUCE(type, TYPE, wide) X(dt_reduce_##type, dt_exchange_args)
-#define DT_CUDA_CAST(type, TYPE, wide)   X(dt_cast_##type, dt_tensors_args)
 #define DT_CUDA_KERNELS                                                        \
-    DT_CUDA_TYPES(DT_CUDA_FOLD)                                                \
+    DT_CUDA_FLOATS(DT_CUDA_SCALE)                                              \
     DT_CUDA_TYPES(DT_CUDA_REDUCE)                                              \
-    DT_CUDA_FLOATS(DT_CUDA_CAST)                                               \
-    X(dt_move, dt_tensors_args)                                                \
     X(dt_place, dt_exchange_args)
 
-/* DT_KERNEL_dt_fold_i8 ... */
+/* DT_KERNEL_dt_scale_f16 ... */
 enum dt_kernel {
 #define X(name, args) DT_KERNEL_##name,
     DT_CUDA_KERNELS
@@ -71,30 +63,12 @@ static inline const char *dt_kernel_name(enum dt_kernel kernel)
     return names[kernel];
 }
 
-/* dt_fold_TYPE: any grid and block. */
-struct dt_fold_args {
+/* dt_scale_TYPE: any grid and block. */
+struct dt_scale_args {
     char *dst;
-    const char *in[DT_CUDA_PEERS];
+    const char *src;
     uint64_t count;
-    double scale;
-    uint32_t n;
-    int32_t op; /* AVG adds */
-};
-
-/* dt_cast_TYPE from that type, dt_move between equal ones: n tensors, one
- * behind the other in packed. Block i belongs to the tensor t with first[t] <=
- * i < first[t + 1], and has the chunk i - first[t] of it. */
-#define DT_CUDA_TENSORS 200
-struct dt_tensors_args {
-    char *packed;
     double factor;
-    uint64_t chunk; /* elements of a block; dt_move: bytes */
-    uint32_t n;
-    int32_t to;      /* the type; not of dt_move */
-    uint32_t unpack; /* from packed to the tensors? */
-    uint32_t first[DT_CUDA_TENSORS + 1];
-    uint64_t start[DT_CUDA_TENSORS + 1]; /* in packed, elements or bytes */
-    char *data[DT_CUDA_TENSORS];
 };
 
 /* dt_place (count is bytes), dt_reduce_TYPE: a grid of at most DT_CUDA_BLOCKS,

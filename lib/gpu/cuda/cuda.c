@@ -6,8 +6,6 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-#include "gpu/cuda/launch.h"
-
 /* ---- devices ---- */
 
 static dt_result_t devices(struct dt_gpu *gpu, int *count, struct dt_error *err)
@@ -100,38 +98,15 @@ static void close_cuda(struct dt_gpu *gpu)
     free(cuda);
 }
 
-const struct dt_gpu_ops dt_gpu_cuda = {
-    .size = sizeof(dt_gpu_cuda),
-    .name = "cuda",
-    .open = open_cuda,
-    .close = close_cuda,
-    .locate = dt_cuda_locate,
-    .devices = devices,
-    .bus = bus,
-    .reaches = dt_cuda_reaches,
-    .enter = enter,
-    .leave = leave,
-    .share_alloc = dt_cuda_share_alloc,
-    .share_free = dt_cuda_share_free,
-    .import = dt_cuda_import,
-    .release = dt_cuda_release,
-    .host_alloc = dt_cuda_host_alloc,
-    .host_free = dt_cuda_host_free,
-    .host_pin = dt_cuda_host_pin,
-    .host_unpin = dt_cuda_host_unpin,
-    .stream_device = dt_cuda_stream_device,
-    .stream_create = dt_cuda_stream_create,
-    .stream_destroy = dt_cuda_stream_destroy,
-    .order = dt_cuda_order,
-    .query = dt_cuda_query,
-    .finish = dt_cuda_finish,
-    .settle = dt_cuda_settle,
-    .copy = dt_cuda_copy,
-    .signal = dt_cuda_signal,
-    .await = dt_cuda_await,
-    .fold = dt_cuda_fold,
-    .cast = dt_cuda_cast,
-    .pack = dt_cuda_pack,
-    .unpack = dt_cuda_unpack,
-    .exchange = dt_cuda_exchange,
+const struct dt_gpu_ops dt_gpu_cuda = {.size = sizeof(dt_gpu_cuda),
+                                       .name = "cuda",
+                                       .open = open_cuda,
+                                       .close = close_cuda,
+                                       .devices = devices,
+                                       .bus = bus,
+                                       .enter = enter,
+                                       .leave = leave,
+#define MEMBER(name) .name = dt_cuda_##name,
+                                       DT_CUDA_OPS(MEMBER)
+#undef MEMBER
 };

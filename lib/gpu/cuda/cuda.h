@@ -100,52 +100,23 @@ dt_result_t dt_cuda_launch(struct dt_gpu *gpu, int device,
 
 /* ---- functions of struct dt_gpu_ops, by file ---- */
 
-/* memory.c */
-dt_result_t dt_cuda_locate(struct dt_gpu *gpu, const void *ptr, size_t len,
-                           struct dt_gpu_place *place, struct dt_error *err);
-dt_result_t dt_cuda_host_alloc(struct dt_gpu *gpu, int device, size_t size,
-                               void **ptr, struct dt_error *err);
-void dt_cuda_host_free(struct dt_gpu *gpu, void *ptr);
-dt_result_t dt_cuda_host_pin(struct dt_gpu *gpu, int device, void *ptr,
-                             size_t size, struct dt_error *err);
-void dt_cuda_host_unpin(struct dt_gpu *gpu, void *ptr);
-dt_result_t dt_cuda_copy(struct dt_gpu *gpu, int device,
-                         const struct dt_gpu_copy *copy, dt_stream_t stream,
-                         struct dt_error *err);
+/* Each X(name): dt_cuda_<name> is the function of that name there, which has
+ * its contract. */
+#define DT_CUDA_MEMORY(X)                                                      \
+    X(locate) X(host_alloc) X(host_free) X(host_pin) X(host_unpin) X(copy)
+#define DT_CUDA_SHARE(X)                                                       \
+    X(reaches) X(share_alloc) X(share_free) X(import) X(release)
+#define DT_CUDA_STREAMS(X)                                                     \
+    X(stream_device)                                                           \
+    X(stream_create) X(stream_destroy) X(order) X(query) X(finish) X(settle)   \
+        X(signal) X(await)
+#define DT_CUDA_LAUNCH(X) X(scale) X(exchange)
 
-/* share.c */
-dt_result_t dt_cuda_reaches(struct dt_gpu *gpu, int device, int peer, bool *yes,
-                            struct dt_error *err);
-dt_result_t dt_cuda_share_alloc(struct dt_gpu *gpu, int device, size_t size,
-                                void **ptr, struct dt_gpu_handle *handle,
-                                struct dt_error *err);
-dt_result_t dt_cuda_share_free(struct dt_gpu *gpu, void *ptr,
-                               struct dt_error *err);
-dt_result_t dt_cuda_import(struct dt_gpu *gpu, int device,
-                           const struct dt_gpu_handle *handle, void **ptr,
-                           struct dt_error *err);
-void dt_cuda_release(struct dt_gpu *gpu, void *ptr);
-
-/* stream.c */
-dt_result_t dt_cuda_stream_device(struct dt_gpu *gpu, dt_stream_t stream,
-                                  int *device, bool *capturing,
-                                  struct dt_error *err);
-dt_result_t dt_cuda_stream_create(struct dt_gpu *gpu, int device,
-                                  dt_stream_t *stream, struct dt_error *err);
-void dt_cuda_stream_destroy(struct dt_gpu *gpu, dt_stream_t stream);
-dt_result_t dt_cuda_order(struct dt_gpu *gpu, int device, dt_stream_t before,
-                          dt_stream_t after, struct dt_error *err);
-dt_result_t dt_cuda_query(struct dt_gpu *gpu, int device, dt_stream_t stream,
-                          bool *done, struct dt_error *err);
-dt_result_t dt_cuda_finish(struct dt_gpu *gpu, int device, dt_stream_t stream,
-                           struct dt_error *err);
-dt_result_t dt_cuda_settle(struct dt_gpu *gpu, int device,
-                           struct dt_error *err);
-dt_result_t dt_cuda_signal(struct dt_gpu *gpu, int device, uint32_t *flag,
-                           uint32_t value, dt_stream_t stream,
-                           struct dt_error *err);
-dt_result_t dt_cuda_await(struct dt_gpu *gpu, int device, const uint32_t *flag,
-                          uint32_t value, dt_stream_t stream,
-                          struct dt_error *err);
+#define DT_CUDA_OPS(X)                                                         \
+    DT_CUDA_MEMORY(X) DT_CUDA_SHARE(X) DT_CUDA_STREAMS(X) DT_CUDA_LAUNCH(X)
+#define DT_CUDA_DECLARE(name)                                                  \
+    __typeof__(*((struct dt_gpu_ops *)NULL)->name) dt_cuda_##name;
+DT_CUDA_OPS(DT_CUDA_DECLARE)
+#undef DT_CUDA_DECLARE
 
 #endif

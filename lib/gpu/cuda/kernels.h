@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* kernels.h - the bodies of the kernels on memory of one GPU: fold, cast, move.
- * It is included by kernels.cu, for the device, and by the tests, for a host
- * that emulates it. */
+/* kernels.h - the bodies of the kernels on memory of one GPU: copy, reduce,
+ * scale. It is included by kernels.cu, for the device, and by the tests, for a
+ * host that emulates it. */
 #ifndef DT_GPU_CUDA_KERNELS_H
 #define DT_GPU_CUDA_KERNELS_H
 
@@ -198,146 +198,18 @@ FOLD(i64, int64_t)
 FOLD(f32, float)
 FOLD(f64, double)
 
-#define KERNEL_FOLD(type, TYPE, wide)                                          \
-    FN void run_dt_fold_##type(const struct dt_fold_args *a,                   \
-                               struct dt_block block)                          \
+#define KERNEL_SCALE(type, TYPE, wide)                                         \
+    FN void run_dt_scale_##type(const struct dt_scale_args *a,                 \
+                                struct dt_block block)                         \
     {                                                                          \
-        struct fold f = {a->dst, a->in, a->n, 0, a->count, a->scale, false};   \
+        struct fold f = {a->dst, &a->src, 1, 0, a->count, a->factor, false};   \
         EACH_THREAD(t, block)                                                  \
         {                                                                      \
             struct lane lane = {(uint64_t)block.index * block.threads + t,     \
                                 (uint64_t)block.grid * block.threads};         \
-            fold_##wide(&f, DT_DTYPE_##TYPE, a->op, lane);                     \
+            fold_run_##wide(&f, DT_DTYPE_##TYPE, DT_OP_SUM, lane);             \
         }                                                                      \
     }
-DT_CUDA_TYPES(KERNEL_FOLD)
-
-/* ---- many tensors ---- */
-
-/* A block's part of a tensor. */
-struct chunk {
-    char *packed, *data;
-    uint64_t count;
-};
-
-FN struct chunk chunk_of(const struct dt_tensors_args *a, uint32_t block,
-                         size_t packed_size, size_t data_size)
-{
-    uint32_t t = 0, end = a->n;
-    while (end - t > 1) {
-        uint32_t mid = (t + end) / 2;
-        if (a->first[mid] <= block)
-            t = mid;
-        else
-            end = mid;
-    }
-    const uint64_t at = (block - a->first[t]) * a->chunk;
-    const uint64_t count = a->start[t + 1] - a->start[t] - at;
-    struct chunk chunk = {a->packed + (a->start[t] + at) * packed_size,
-                          a->data[t] + at * data_size,
-                          smaller(count, a->chunk)};
-    return chunk;
-}
-
-FN void run_dt_move(const struct dt_tensors_args *a, struct dt_block block)
-{
-    const struct chunk c = chunk_of(a, block.index, 1, 1);
-    EACH_THREAD(t, block)
-    {
-        struct lane lane = {t, block.threads};
-        if (a->unpack)
-            copy_bytes(c.data, c.packed, c.count, lane);
-        else
-            copy_bytes(c.packed, c.data, c.count, lane);
-    }
-}
-
-/* The elements before both places are aligned; count, if they never are. */
-FN uint64_t cast_head(const char *dst, size_t to, const char *src, size_t from,
-                      uint64_t count)
-{
-    const size_t dst_head = head_of(dst, to), src_head = head_of(src, from);
-    const size_t head = to < from ? dst_head : src_head;
-    if (head % (16 / to) != dst_head || head % (16 / from) != src_head)
-        return count;
-    return smaller(head, count);
-}
-
-/* A thread's elements: as many at a time as make 16 bytes of the smaller
- * type. */
-FN void cast_run(char *dst, int to, const char *src, int from, uint64_t count,
-                 double factor, struct lane lane)
-{
-    const size_t out = size_of(to), in = size_of(from);
-    const size_t lanes = 16 / (out < in ? out : in);
-    const uint64_t head = cast_head(dst, out, src, in, count);
-    const uint64_t n = (count - head) / lanes;
-    ROLLED
-    for (uint64_t i = lane.first; i < n; i += lane.step) {
-        const uint64_t at = head + i * lanes;
-        struct vec v[8], w[8];
-        UNROLL(8)
-        for (size_t k = 0; k < lanes * in / 16; k++)
-            v[k] = load_vec(src + at * in + k * 16);
-        UNROLL(8)
-        for (size_t k = 0; k < lanes * out / 16; k++) {
-            struct vec zero = {{0, 0, 0, 0}};
-            w[k] = zero;
-        }
-        UNROLL(16)
-        for (size_t k = 0; k < lanes; k++) {
-            const size_t r = 16 / in, s = 16 / out;
-            uint64_t code = get_code(&v[k / r], in, k % r);
-            put_code(&w[k / s], out, k % s, convert(to, from, code, factor));
-        }
-        UNROLL(8)
-        for (size_t k = 0; k < lanes * out / 16; k++)
-            store_vec(dst + at * out + k * 16, &w[k]);
-    }
-    ROLLED
-    for (uint64_t i = lane.first; i < head; i += lane.step)
-        store_code(dst + i * out, out,
-                   convert(to, from, load_code(src + i * in, in), factor));
-    ROLLED
-    for (uint64_t i = head + n * lanes + lane.first; i < count; i += lane.step)
-        store_code(dst + i * out, out,
-                   convert(to, from, load_code(src + i * in, in), factor));
-}
-
-#define CAST_TO(type, TYPE, wide)                                              \
-    case DT_DTYPE_##TYPE:                                                      \
-        cast_run(dst, DT_DTYPE_##TYPE, src, from, count, factor, lane);        \
-        break;
-
-FN void cast(char *dst, int to, const char *src, int from, uint64_t count,
-             double factor, struct lane lane)
-{
-    switch (to) {
-        DT_CUDA_FLOATS(CAST_TO)
-    }
-}
-
-FN void cast_chunk(const struct dt_tensors_args *a, struct dt_block block,
-                   int from)
-{
-    const size_t in = size_of(from), out = size_of(a->to);
-    const struct chunk c =
-        chunk_of(a, block.index, a->unpack ? in : out, a->unpack ? out : in);
-    char *dst = a->unpack ? c.data : c.packed;
-    const char *src = a->unpack ? c.packed : c.data;
-    EACH_THREAD(t, block)
-    {
-        struct lane lane = {t, block.threads};
-        cast(dst, a->to, src, from, c.count, a->factor, lane);
-    }
-}
-
-#define KERNEL_CAST(type, TYPE, wide)                                          \
-    FN void run_dt_cast_##type(const struct dt_tensors_args *a,                \
-                               struct dt_block block)                          \
-    {                                                                          \
-        cast_chunk(a, block, DT_DTYPE_##TYPE);                                 \
-    }
-DT_CUDA_FLOATS(KERNEL_CAST)
+DT_CUDA_FLOATS(KERNEL_SCALE)
 
 #endif

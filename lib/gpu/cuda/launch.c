@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* launch.c - grids and arguments of the kernels. */
-#include "gpu/cuda/launch.h"
-
-#include <string.h>
-
 #include "gpu/cuda/cuda.h"
-#include "gpu/cuda/args.h"
+
 #include "exec/exec.h"
 
 _Static_assert(DT_CUDA_PEERS == DT_GPU_PEERS &&
@@ -19,19 +15,14 @@ _Static_assert(DT_CUDA_POSTERS * 2 * DT_CUDA_PEERS * DT_CUDA_LETTER * 2 ==
                    DT_CUDA_MAIL,
                "mail is two letters from each rank to each block, which are "
                "half numbers");
-_Static_assert(sizeof(struct dt_tensors_args) <= 4096,
-               "more than a driver takes");
-_Static_assert(DT_KERNEL_dt_fold_f8e5m2 - DT_KERNEL_dt_fold_i8 ==
+_Static_assert(DT_KERNEL_dt_reduce_f8e5m2 - DT_KERNEL_dt_reduce_i8 ==
                        DT_DTYPE_F8E5M2 - DT_DTYPE_I8 &&
-                   DT_KERNEL_dt_reduce_f8e5m2 - DT_KERNEL_dt_reduce_i8 ==
-                       DT_DTYPE_F8E5M2 - DT_DTYPE_I8 &&
-                   DT_KERNEL_dt_cast_f8e5m2 - DT_KERNEL_dt_cast_f16 ==
+                   DT_KERNEL_dt_scale_f8e5m2 - DT_KERNEL_dt_scale_f16 ==
                        DT_DTYPE_F8E5M2 - DT_DTYPE_F16,
                "the kernels are in the order of the types");
 
 enum {
     THREADS = 256,    /* of a block that works for itself */
-    CHUNK = 64 << 10, /* bytes of its part of a tensor */
     BLOCKS = 1024,    /* about as many as a GPU runs at once */
     WORK = 16,        /* vectors of a thread, where there are enough */
     SHARED = 8 << 10, /* bytes of a block that others wait for */
@@ -65,177 +56,35 @@ static dt_result_t not_fit(struct dt_error *err, const char *what,
 static dt_result_t no_such(struct dt_error *err)
 {
     return dt_error_set(err, DT_ERR_UNSUPPORTED,
-                        "the GPU's kernels do not know this type or operation: "
-                        "casts are between floating-point types");
+                        "there is no GPU kernel for this type or operation: "
+                        "only floating-point types are scaled");
 }
 
-/* ---- fold ---- */
+/* ---- scale ---- */
 
-dt_result_t dt_cuda_fold(struct dt_gpu *gpu, int device, void *dst,
-                         const void *const *in, size_t n, size_t count,
-                         dt_dtype_t dtype, dt_op_t op, double scale,
-                         dt_stream_t stream, struct dt_error *err)
+dt_result_t dt_cuda_scale(struct dt_gpu *gpu, int device, void *dst,
+                          const void *src, size_t count, dt_dtype_t dtype,
+                          double factor, dt_stream_t stream,
+                          struct dt_error *err)
 {
-    struct dt_fold_args args = {
-        .dst = dst, .count = count, .scale = scale, .n = (uint32_t)n, .op = op};
-    if (!dt_exec_supports(dtype, op))
+    const struct dt_scale_args args = {
+        .dst = dst, .src = src, .count = count, .factor = factor};
+    if (!dt_exec_is_float(dtype))
         return no_such(err);
-    if (n < 1 || n > DT_GPU_PEERS)
-        return dt_error_set(err, DT_ERR_INVALID_ARG,
-                            "a GPU folds 1 to %d inputs, not %zu", DT_GPU_PEERS,
-                            n);
     if (!count)
         return DT_SUCCESS;
-    if (!fits(dst, dtype))
-        return not_fit(err, "the result", dtype);
-    for (size_t k = 0; k < n; k++) {
-        if (!fits(in[k], dtype))
-            return not_fit(err, "an input", dtype);
-        args.in[k] = in[k];
-    }
+    if (!fits(dst, dtype) || !fits(src, dtype))
+        return not_fit(err, "a buffer", dtype);
     size_t vectors = ceiling(count * dt_dtype_size(dtype), 16);
     size_t blocks = at_most(ceiling(vectors, THREADS), BLOCKS);
     size_t many = ceiling(vectors, (size_t)THREADS * WORK);
     if (blocks < many)
         blocks = at_most(many, (size_t)1 << 30);
-    return dt_cuda_launch(
-        gpu, device, (enum dt_kernel)(DT_KERNEL_dt_fold_i8 + (int)dtype),
-        (unsigned)blocks, THREADS, &args, sizeof(args), stream, err);
-}
-
-/* ---- tensors ---- */
-
-/* What the launches of one list have in common. Plain copies count bytes,
- * casts elements. */
-struct list {
-    struct dt_gpu *gpu;
-    int device;
-    dt_stream_t stream;
-    dt_dtype_t packed, data; /* the types on the two sides */
-    enum dt_kernel kernel;
-    size_t unit;                   /* of what is counted, in an element */
-    size_t packed_size, data_size; /* bytes of what is counted */
-    struct dt_tensors_args args;
-};
-
-static dt_result_t choose_kernel(struct list *list, struct dt_error *err)
-{
-    struct dt_tensors_args *args = &list->args;
-    dt_dtype_t from = args->unpack ? list->packed : list->data;
-    dt_dtype_t to = args->unpack ? list->data : list->packed;
-    size_t in = dt_dtype_size(from), out = dt_dtype_size(to);
-    if (in && from == to && args->factor == 1.0) {
-        list->kernel = DT_KERNEL_dt_move;
-        list->unit = in;
-        list->packed_size = list->data_size = 1;
-        args->chunk = CHUNK;
-        return DT_SUCCESS;
-    }
-    if (!dt_exec_is_float(from) || !dt_exec_is_float(to))
-        return no_such(err);
-    list->kernel =
-        (enum dt_kernel)(DT_KERNEL_dt_cast_f16 + (int)from - (int)DT_DTYPE_F16);
-    list->unit = 1;
-    list->packed_size = dt_dtype_size(list->packed);
-    list->data_size = dt_dtype_size(list->data);
-    args->to = to;
-    args->chunk = CHUNK / (in > out ? in : out);
-    return DT_SUCCESS;
-}
-
-static dt_result_t launch_list(struct list *list, struct dt_error *err)
-{
-    struct dt_tensors_args *args = &list->args;
-    if (!args->n)
-        return DT_SUCCESS;
-    dt_result_t rc = dt_cuda_launch(list->gpu, list->device, list->kernel,
-                                    args->first[args->n], THREADS, args,
-                                    sizeof(*args), list->stream, err);
-    args->packed += args->start[args->n] * list->packed_size;
-    args->n = 0;
-    return rc;
-}
-
-/* One more; when there are as many as an argument has room for, or as many
- * blocks as a grid, off they go. */
-static dt_result_t add(struct list *list, char *data, uint64_t count,
-                       struct dt_error *err)
-{
-    struct dt_tensors_args *args = &list->args;
-    const uint32_t most = (uint32_t)1 << 30; /* blocks */
-    dt_result_t rc = DT_SUCCESS;
-    while (count && rc == DT_SUCCESS) {
-        const uint32_t n = args->n++;
-        const uint64_t part =
-            at_most((most - args->first[n]) * args->chunk, count);
-        args->data[n] = data;
-        args->start[n + 1] = args->start[n] + part;
-        args->first[n + 1] =
-            args->first[n] + (uint32_t)ceiling(part, args->chunk);
-        if (n + 1 == DT_CUDA_TENSORS || args->first[n + 1] == most)
-            rc = launch_list(list, err);
-        data += part * list->data_size;
-        count -= part;
-    }
-    return rc;
-}
-
-static dt_result_t run_list(struct list *list,
-                            const struct dt_gpu_tensor *tensors, size_t n,
-                            struct dt_error *err)
-{
-    dt_result_t rc = choose_kernel(list, err);
-    for (size_t i = 0; i < n && rc == DT_SUCCESS; i++)
-        if (tensors[i].count && !fits(tensors[i].data, list->data))
-            rc = not_fit(err, "a tensor", list->data);
-        else if (tensors[i].count && !fits(list->args.packed, list->packed))
-            rc = not_fit(err, "the buffer of tensors", list->packed);
-    for (size_t i = 0; i < n && rc == DT_SUCCESS; i++)
-        rc = add(list, tensors[i].data, tensors[i].count * list->unit, err);
-    return rc == DT_SUCCESS ? launch_list(list, err) : rc;
-}
-
-dt_result_t dt_cuda_pack(struct dt_gpu *gpu, int device, void *dst,
-                         dt_dtype_t to, const struct dt_gpu_tensor *tensors,
-                         size_t n, dt_dtype_t from, double factor,
-                         dt_stream_t stream, struct dt_error *err)
-{
-    struct list list = {
-        .gpu = gpu,
-        .device = device,
-        .stream = stream,
-        .packed = to,
-        .data = from,
-        .args = {.packed = dst, .factor = factor},
-    };
-    return run_list(&list, tensors, n, err);
-}
-
-dt_result_t dt_cuda_unpack(struct dt_gpu *gpu, int device,
-                           const struct dt_gpu_tensor *tensors, size_t n,
-                           dt_dtype_t to, const void *src, dt_dtype_t from,
-                           double factor, dt_stream_t stream,
-                           struct dt_error *err)
-{
-    struct list list = {
-        .gpu = gpu,
-        .device = device,
-        .stream = stream,
-        .packed = from,
-        .data = to,
-        .args = {.packed = (char *)src, .factor = factor, .unpack = 1},
-    };
-    return run_list(&list, tensors, n, err);
-}
-
-dt_result_t dt_cuda_cast(struct dt_gpu *gpu, int device, void *dst,
-                         dt_dtype_t to, const void *src, dt_dtype_t from,
-                         size_t count, double factor, dt_stream_t stream,
-                         struct dt_error *err)
-{
-    const struct dt_gpu_tensor all = {dst, count};
-    return dt_cuda_unpack(gpu, device, &all, 1, to, src, from, factor, stream,
-                          err);
+    return dt_cuda_launch(gpu, device,
+                          (enum dt_kernel)(DT_KERNEL_dt_scale_f16 + (int)dtype -
+                                           (int)DT_DTYPE_F16),
+                          (unsigned)blocks, THREADS, &args, sizeof(args),
+                          stream, err);
 }
 
 /* ---- exchange ---- */

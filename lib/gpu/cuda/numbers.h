@@ -209,8 +209,6 @@ FN uint64_t out_f32(int dtype, float x)
         return encode_small(bits_of_f32(x), f8e4m3);
     case DT_DTYPE_F8E5M2:
         return encode_small(bits_of_f32(x), f8e5m2);
-    case DT_DTYPE_F64:
-        return x != x ? NAN_F64 : bits_of_f64((double)x);
     default:
         return x != x ? NAN_F32 : bits_of_f32(x);
     }
@@ -316,34 +314,6 @@ FN uint64_t divide(int dtype, uint64_t code, uint32_t by)
     default:
         return out_f32(dtype, in_f32(dtype, code) / (float)by);
     }
-}
-
-/* Leaves an odd last digit where digits are cut off, so that rounding what
- * comes out, to fewer digits, is as good as rounding x itself. */
-FN float to_odd(double x)
-{
-    float near = (float)x;
-    uint32_t bits = bits_of_f32(near);
-    if ((double)near == x || x != x)
-        return near;
-    if ((near < 0 ? -(double)near : (double)near) > (x < 0 ? -x : x))
-        bits--;
-    return f32_of_bits(bits | 1);
-}
-
-/* A code of another type, or of the same, times the factor. */
-FN uint64_t convert(int to, int from, uint64_t code, double factor)
-{
-    float x;
-    if (from == DT_DTYPE_F64 && to == DT_DTYPE_F64)
-        return out_f64(to, in_f64(from, code) * factor);
-    if (from != DT_DTYPE_F64)
-        x = in_f32(from, code);
-    else if (to == DT_DTYPE_F32)
-        x = (float)in_f64(from, code);
-    else
-        x = to_odd(in_f64(from, code));
-    return out_f32(to, x * (float)factor);
 }
 
 #endif

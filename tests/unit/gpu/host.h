@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "gpu/cuda/cuda.h"
-#include "gpu/cuda/launch.h"
 #include "exec/exec.h"
 #include "kernels.h"
 #include "../tap.h"

@@ -400,13 +400,12 @@ static void case_broken(void)
 static void case_kernels(void)
 {
     set_up();
-    const float *in = (const float *)on_device(0, 40);
+    const char *in = on_device(0, 40);
     int (*calls)(const char *) = CU(dt_mock_calls);
     NEED(!calls("cuModuleLoadData"), "not yet");
     for (int i = 0; i < 3; i++)
-        SUCCEEDS(gpu->ops->fold(gpu, 0, on_device(0, 40),
-                                (const void *const *)&in, 1, 10, DT_DTYPE_F32,
-                                DT_OP_SUM, 1.0, stream, &err));
+        SUCCEEDS(gpu->ops->scale(gpu, 0, on_device(0, 40), in, 10, DT_DTYPE_F32,
+                                 2.0, stream, &err));
     NEED(calls("cuModuleLoadData") == 1, "once");
     NEED(calls("cuModuleGetFunction") == DT_KERNELS, "all of them");
     finish(stream);
@@ -418,11 +417,10 @@ static void case_image(void)
 {
     set_up();
     char *p = on_device(0, 40);
-    const void *in = p;
     for (int i = 0; i < 2; i++)
-        FAILS(gpu->ops->fold(gpu, 0, p, &in, 1, 10, DT_DTYPE_F32, DT_OP_SUM,
-                             1.0, stream, &err),
-              DT_ERR_UNSUPPORTED, "built for other GPUs or a later driver");
+        FAILS(
+            gpu->ops->scale(gpu, 0, p, p, 10, DT_DTYPE_F32, 2.0, stream, &err),
+            DT_ERR_UNSUPPORTED, "built for other GPUs or a later driver");
     dt_gpu_unload(gpu);
 }
 
