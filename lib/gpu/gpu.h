@@ -170,8 +170,10 @@ struct dt_gpu_ops {
     /* The PCI address, as dt_topo has it: "0000:1b:00.0". */
     dt_result_t (*bus)(struct dt_gpu *gpu, int device, char bus[24],
                        struct dt_error *err);
-    /* Can device read memory of peer directly? A device can read its own. */
-    dt_result_t (*reaches)(struct dt_gpu *gpu, int device, int peer, bool *yes,
+    /* SUCCESS if device can directly read memory of the GPU with this PCI
+     * address, which may be its own. UNSUPPORTED, with the reason: it cannot,
+     * or this process does not see that GPU. */
+    dt_result_t (*reaches)(struct dt_gpu *gpu, int device, const char *bus,
                            struct dt_error *err);
     /* Between enter and leave, code outside of this module runs with this
      * device as the thread's current one, and disturbs no stream capture. Call
@@ -182,9 +184,9 @@ struct dt_gpu_ops {
 
     /* ---- memory ---- */
 
-    /* Allocate memory that other processes can import, and wait until it is
-     * zeroed. UNSUPPORTED: this GPU or driver cannot share it, or not here
-     * (containers, MIG, cgroups). */
+    /* Allocate memory that other processes can import by *handle, and wait
+     * until it is zeroed. handle NULL: it is not exported. UNSUPPORTED: this
+     * GPU or driver cannot share it, or not here (containers, MIG, cgroups). */
     dt_result_t (*share_alloc)(struct dt_gpu *gpu, int device, size_t size,
                                void **ptr, struct dt_gpu_handle *handle,
                                struct dt_error *err);

@@ -72,7 +72,7 @@ my %rooms = (
     'tools/bench' => ['', 'lib lib/base tools/common tools/bench/measure
         tools/bench/pairwise tools/bench/report tools/bench/tune'],
     'tools/bench/measure' => ['element.h gpu_memory.h limit.h measure.h
-        pingpong.h', 'lib lib/base tools/bench tools/bench/pairwise'],
+        pingpong.h', 'lib lib/base lib/gpu tools/bench tools/bench/pairwise'],
     'tools/bench/pairwise' => ['pairwise.h', 'lib lib/base tools/bench
         tools/bench/measure tools/bench/report'],
     'tools/bench/report' => ['json.h output.h report.h', 'lib lib/base

@@ -316,58 +316,15 @@ static void make_board(struct opening *o)
 
 /* ---- 2 ---- */
 
-/* The number that this process has for a GPU; -1: it does not see it. */
-static dt_result_t find_device(struct dt_gpu *gpu, const char *bus, int *device,
-                               struct dt_error *err)
-{
-    int count;
-    dt_result_t rc = gpu->ops->devices(gpu, &count, err);
-    *device = -1;
-    for (int i = 0; rc == DT_SUCCESS && i < count && *device < 0; i++) {
-        char name[24] = "";
-        rc = gpu->ops->bus(gpu, i, name, err);
-        if (!strcmp(name, bus))
-            *device = i;
-    }
-    return rc;
-}
-
-/* May my GPU read that of rank r? Importing it may succeed all the same. */
-static dt_result_t look_at(const struct opening *o, size_t r,
-                           struct dt_error *err)
-{
-    struct dt_gpu *gpu = o->gpu;
-    const char *bus = o->all[r].bus;
-    int peer;
-    bool yes = true;
-    if (!strcmp(bus, o->mine.bus))
-        return DT_SUCCESS;
-    dt_result_t rc = find_device(gpu, bus, &peer, err);
-    if (rc == DT_SUCCESS && peer < 0)
-        return dt_error_set(err, DT_ERR_UNSUPPORTED,
-                            "GPU %s of rank %zu is not visible here: let every "
-                            "task see all GPUs of the node (srun "
-                            "--gpus-per-node and --dt-gpus, not "
-                            "--gpus-per-task)",
-                            bus, r);
-    if (rc == DT_SUCCESS)
-        rc = gpu->ops->reaches(gpu, o->node->device, peer, &yes, err);
-    if (rc == DT_SUCCESS && !yes)
-        return dt_error_set(err, DT_ERR_UNSUPPORTED,
-                            "GPU %s cannot read GPU %s of rank %zu: no "
-                            "peer-to-peer between them (nvidia-smi topo -p2p "
-                            "r)",
-                            o->mine.bus, bus, r);
-    return rc;
-}
-
 static dt_result_t import_board(struct opening *o, size_t r,
                                 struct dt_error *why)
 {
     struct dt_error err;
-    dt_result_t rc = look_at(o, r, why);
+    /* importing it may succeed where the GPU cannot read it */
+    dt_result_t rc =
+        o->gpu->ops->reaches(o->gpu, o->device, o->all[r].bus, &err);
     if (rc != DT_SUCCESS)
-        return rc;
+        return dt_error_set(why, rc, "rank %zu's memory: %.256s", r, err.text);
     rc = o->gpu->ops->import(o->gpu, o->device, &o->all[r].handle,
                              &o->node->board[r], &err);
     if (rc != DT_SUCCESS)

@@ -9,22 +9,47 @@
  * show to the others. */
 #define BLOCK ((size_t)2 << 20)
 
-dt_result_t dt_cuda_reaches(struct dt_gpu *gpu, int device, int peer, bool *yes,
+/* The number that this process has for a GPU; -1: it does not see it. */
+static dt_result_t find_device(struct dt_gpu *gpu, const char *bus, int *device,
+                               struct dt_error *err)
+{
+    int count;
+    dt_result_t rc = gpu->ops->devices(gpu, &count, err);
+    *device = -1;
+    for (int i = 0; rc == DT_SUCCESS && i < count && *device < 0; i++) {
+        char name[24] = "";
+        rc = gpu->ops->bus(gpu, i, name, err);
+        if (!strcmp(name, bus))
+            *device = i;
+    }
+    return rc;
+}
+
+dt_result_t dt_cuda_reaches(struct dt_gpu *gpu, int device, const char *bus,
                             struct dt_error *err)
 {
-    struct dt_cuda *cuda = dt_cuda_of(gpu);
-    int can = 1;
-    dt_result_t rc = dt_cuda_start(cuda, err);
-    if (rc)
+    const struct dt_cuda_driver *driver = &dt_cuda_of(gpu)->driver;
+    char own[24] = "";
+    int peer, yes = 1;
+    dt_result_t rc = gpu->ops->bus(gpu, device, own, err);
+    if (rc == DT_SUCCESS)
+        rc = find_device(gpu, bus, &peer, err);
+    if (rc != DT_SUCCESS || !strcmp(bus, own))
         return rc;
-    int code = device == peer && device >= 0 && device < cuda->count
-                   ? DT_CU_OK
-                   : cuda->driver.cuDeviceCanAccessPeer(&can, device, peer);
-    if (!code)
-        *yes = can;
-    return dt_cuda_driver_error(&cuda->driver, code, err,
-                                "tell whether device %d reaches %d", device,
-                                peer);
+    if (peer < 0)
+        return dt_error_set(err, DT_ERR_UNSUPPORTED,
+                            "GPU %s is not visible here: let every task see "
+                            "all GPUs of the node (srun --gpus-per-node and "
+                            "--dt-gpus, not --gpus-per-task)",
+                            bus);
+    int code = driver->cuDeviceCanAccessPeer(&yes, device, peer);
+    if (!code && !yes)
+        return dt_error_set(err, DT_ERR_UNSUPPORTED,
+                            "GPU %s cannot read GPU %s: no peer-to-peer "
+                            "between them (nvidia-smi topo -p2p r)",
+                            own, bus);
+    return dt_cuda_driver_error(
+        driver, code, err, "tell whether device %d reaches %d", device, peer);
 }
 
 /* On a stream of its own: the default one would wait for the user's. */
@@ -71,11 +96,11 @@ static int make(const struct dt_cuda_driver *driver, size_t size,
     if (code)
         return code;
     code = zero(driver, *ptr, size);
-    if (!code)
+    if (!code && handle)
         code = driver->cuIpcGetMemHandle(&ipc, *ptr);
     if (code)
         driver->cuMemFree_v2(*ptr);
-    else
+    else if (handle)
         memcpy(handle, &ipc, sizeof(*handle));
     return code;
 }

@@ -156,20 +156,20 @@ static void case_devices(void)
     struct dt_gpu *gpu = open_mock();
     char bus[24];
     int count = 0;
-    bool yes = false;
     SUCCEEDS(gpu->ops->devices(gpu, &count, &err));
     NEED(count == 3, "%d", count);
     SUCCEEDS(gpu->ops->bus(gpu, 1, bus, &err));
     NEED(strcmp(bus, "0000:1b:00.0") == 0, "%s", bus);
     FAILS(gpu->ops->bus(gpu, 3, bus, &err), DT_ERR_INVALID_ARG, "0 to 2");
     FAILS(gpu->ops->bus(gpu, -1, bus, &err), DT_ERR_INVALID_ARG, "device -1");
-    SUCCEEDS(gpu->ops->reaches(gpu, 1, 1, &yes, &err));
-    NEED(yes, "itself");
-    SUCCEEDS(gpu->ops->reaches(gpu, 0, 1, &yes, &err));
-    NEED(!yes, "0 and 1");
-    SUCCEEDS(gpu->ops->reaches(gpu, 0, 2, &yes, &err));
-    NEED(yes, "0 and 2");
-    FAILS(gpu->ops->reaches(gpu, 5, 5, &yes, &err), DT_ERR_INVALID_ARG, "5");
+    SUCCEEDS(gpu->ops->reaches(gpu, 1, "0000:1b:00.0", &err));
+    FAILS(gpu->ops->reaches(gpu, 0, "0000:1b:00.0", &err), DT_ERR_UNSUPPORTED,
+          "GPU 0000:1a:00.0 cannot read GPU 0000:1b:00.0: no peer-to-peer");
+    SUCCEEDS(gpu->ops->reaches(gpu, 0, "0000:1c:00.0", &err));
+    FAILS(gpu->ops->reaches(gpu, 0, "0000:1d:00.0", &err), DT_ERR_UNSUPPORTED,
+          "not visible here");
+    FAILS(gpu->ops->reaches(gpu, 5, "0000:1c:00.0", &err), DT_ERR_INVALID_ARG,
+          "5");
     NEED(CU(dt_mock_calls)("cuInit") == 1, "started once");
     dt_gpu_unload(gpu);
 }

@@ -40,8 +40,8 @@ while IFS='|' read -r name where rank variable want; do
         "^$want"
 done <<'END'
 one GPU has no memory left|-n 3|2|DT_MOCK_FAIL=cuMemAlloc_v2=2|3 rank 2: [^;]*OUT_OF_MEMORY[^;]*$
-one GPU does not reach another|-n 2|1|DT_MOCK_NO_PEER=0-1|2 rank 1: GPU 0000:1b:00.0 cannot read GPU 0000:1a:00.0 of rank 0: no peer-to-peer[^;]*$
-one rank does not see all GPUs|-n 2|0|DT_MOCK_GPUS=1|2 rank 0: GPU 0000:1b:00.0 of rank 1 is not visible here
+one GPU does not reach another|-n 2|1|DT_MOCK_NO_PEER=0-1|2 rank 1: rank 0's memory: GPU 0000:1b:00.0 cannot read GPU 0000:1a:00.0: no peer-to-peer[^;]*$
+one rank does not see all GPUs|-n 2|0|DT_MOCK_GPUS=1|2 rank 0: rank 1's memory: GPU 0000:1b:00.0 is not visible here
 a kernel cannot be launched|-n 3|1|DT_MOCK_FAIL=cuLaunchKernel=719|3 rank 1: .*719
 two nodes|-n 2 -N 2|0|A=B|2 its ranks are on 2 nodes$
 too many ranks|-n 17|0|A=B|17 it has 17 ranks, more than 16$

@@ -133,7 +133,7 @@ like "the table says where" "$(on_gpu -e 8)" '; cuda memory'
 like "no driver" "$(LD_LIBRARY_PATH=$tmp bench --mem cuda)" \
     '^dt-bench: --mem cuda: no driver of NVIDIA.s here: libcuda.so.1: '
 like "no GPU" "$(DT_MOCK_GPUS=0 on_gpu -e 8 2>&1)" \
-    'dt-bench: rank [01]: (GPU 0: the driver does not start|--mem cuda: rank [01] sees no GPU)'
+    'dt-bench: rank [01]: CUDA: cannot start the driver: .*: the driver has no GPU'
 
 fork -n 3 "$tool" -d all -o all -b 4K -e 4K "${quick[@]}" >table
 is "all types and operations are right" \
@@ -204,19 +204,19 @@ while IFS='|' read -r name variable count words; do
         "0 $count $((2 * count))"
     like "GPUs: $name: which, and why" "$(grep 'cannot read' table)" "$words"
 done <<'END'
-no peer-to-peer|DT_MOCK_NO_PEER=0-1|4|^rank 1 .GPU 0000:1B:00.0. cannot read rank 0's .0000:1A:00.0.: no peer-to-peer
-no IPC|DT_MOCK_FAIL=cuIpcOpenMemHandle_v2=801|6|cannot be mapped .cuIpcOpenMemHandle.: .*NOT_SUPPORTED
+no peer-to-peer|DT_MOCK_NO_PEER=0-1|4|^rank 1 .GPU 0000:1b:00.0. cannot read rank 0's .0000:1a:00.0.: .* no peer-to-peer
+no IPC|DT_MOCK_FAIL=cuIpcOpenMemHandle_v2=801|6|cannot map another process's GPU memory .* by IPC handle: .*NOT_SUPPORTED
 END
 # shellcheck disable=SC2016
 blind=$(LD_LIBRARY_PATH=$build/lib/.libs:$build/tests/mock/.libs fork -n 2 \
     bash -c 'case $DT_FORK in "0 "*) export DT_MOCK_GPUS=1 ;; esac
         exec "$1" --pairwise --mem cuda' - "$tool" 2>&1)
 like "GPUs: one that is not visible" "$blind" \
-    "rank 0 .GPU 0000:1A.* cannot read rank 1's .*: it does not see that GPU"
+    "rank 0 .GPU 0000:1a.* cannot read rank 1's .*: GPU 0000:1b:00.0 is not visible"
 is "GPUs: the other way it works" "$(grep -c 'cannot read' <<<"$blind")" 1
 like "GPUs: memory that cannot be shown" \
     "$(DT_MOCK_FAIL=cuIpcGetMemHandle=801 gpu_pairs 2 1)" \
-    'dt-bench: rank [01]: GPU [01]: its memory cannot be shown .*NOT_SUPPORTED'
+    'dt-bench: rank [01]: CUDA: cannot share .* by IPC handle: .*NOT_SUPPORTED'
 if [ "$has_python" ]; then
     DT_MOCK_GPUS=3 DT_MOCK_NO_PEER=0-2 gpu_pairs 3 1 --json >out.json
     is "GPUs: JSON" "$(json out.json "d['memory'], [(w['from'], w['to'])

@@ -79,9 +79,9 @@ static dt_result_t get_on_gpu(struct buffers *buffers, const struct job *job,
     size_t bytes = buffers->bytes + ZONE;
     dt_result_t rc = gpu_open(&buffers->gpu, job, err);
     if (rc == DT_SUCCESS)
-        rc = gpu_alloc(buffers->gpu, bytes, &buffers->gpu_a, err);
+        rc = gpu_alloc(buffers->gpu, bytes, &buffers->gpu_a, NULL, err);
     if (rc == DT_SUCCESS)
-        rc = gpu_alloc(buffers->gpu, bytes, &buffers->gpu_b, err);
+        rc = gpu_alloc(buffers->gpu, bytes, &buffers->gpu_b, NULL, err);
     return rc == DT_SUCCESS ? buffers_load(buffers, bytes, err) : rc;
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* gpu_memory.h - this rank's GPU through the CUDA driver: memory, one stream,
+/* gpu_memory.h - this rank's GPU by the module for GPUs: memory, one stream,
  * and CUDA IPC. It has run under the test driver only, never on hardware. */
 #ifndef DT_TOOLS_BENCH_GPU_MEMORY_H
 #define DT_TOOLS_BENCH_GPU_MEMORY_H
 
 #include "bench.h"
+#include "gpu/gpu.h"
 
 struct gpu;
 
@@ -19,8 +20,9 @@ dt_result_t gpu_open(struct gpu **gpu, const struct job *job,
                      struct dt_error *err);
 void gpu_close(struct gpu *gpu); /* NULL is fine */
 
+/* handle: for other processes of the node; NULL: the memory is not exported. */
 dt_result_t gpu_alloc(struct gpu *gpu, size_t bytes, char **ptr,
-                      struct dt_error *err);
+                      struct dt_gpu_handle *handle, struct dt_error *err);
 void gpu_free(struct gpu *gpu, char *ptr); /* NULL is fine */
 
 /* Copy to or from memory of gpu_alloc(). Blocks until the copy is complete. */
@@ -34,16 +36,8 @@ dt_result_t gpu_finish(struct gpu *gpu, struct dt_error *err);
 
 /* ---- between processes of a node: CUDA IPC ---- */
 
-struct gpu_handle {
-    unsigned char bytes[64];
-};
-
-/* The GPU's PCI bus id, "0000:1B:00.0", which is the same in all processes. */
+/* The GPU's PCI bus id, "0000:1b:00.0", which is the same in all processes. */
 dt_result_t gpu_bus(const struct gpu *gpu, char bus[24], struct dt_error *err);
-
-/* An IPC handle for memory of gpu_alloc(). */
-dt_result_t gpu_show(const struct gpu *gpu, char *ptr,
-                     struct gpu_handle *handle, struct dt_error *err);
 
 /* SUCCESS if this GPU can read that one's memory directly. Error: UNSUPPORTED,
  * with the reason. */
@@ -52,8 +46,9 @@ dt_result_t gpu_reaches(const struct gpu *gpu, const char *bus,
 
 /* Map another process's memory. The caller unmaps it with gpu_release(), which
  * accepts NULL. */
-dt_result_t gpu_import(const struct gpu *gpu, const struct gpu_handle *handle,
-                       char **ptr, struct dt_error *err);
+dt_result_t gpu_import(const struct gpu *gpu,
+                       const struct dt_gpu_handle *handle, char **ptr,
+                       struct dt_error *err);
 void gpu_release(const struct gpu *gpu, char *ptr);
 
 #endif

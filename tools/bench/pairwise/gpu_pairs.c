@@ -20,7 +20,7 @@ enum {
 /* What the ranks exchange. */
 struct shown {
     char bus[24];
-    struct gpu_handle handle;
+    struct dt_gpu_handle handle;
 };
 
 struct bench {
@@ -164,15 +164,13 @@ static dt_result_t make(struct bench *b, int most, struct shown *shown,
                             b->job->size);
     dt_result_t rc = gpu_open(&b->gpu, b->job, err);
     if (rc == DT_SUCCESS)
-        rc = gpu_alloc(b->gpu, BYTES, &b->mine, err);
+        rc = gpu_alloc(b->gpu, BYTES, &b->mine, &shown->handle, err);
     if (rc == DT_SUCCESS)
-        rc = gpu_alloc(b->gpu, BYTES, &b->other, err);
+        rc = gpu_alloc(b->gpu, BYTES, &b->other, NULL, err);
     if (rc == DT_SUCCESS)
         rc = fill(b, err);
     if (rc == DT_SUCCESS)
         rc = gpu_bus(b->gpu, shown->bus, err);
-    if (rc == DT_SUCCESS)
-        rc = gpu_show(b->gpu, b->mine, &shown->handle, err);
     return rc;
 }
 
