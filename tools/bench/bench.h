@@ -41,9 +41,9 @@ struct place {
 struct job {
     dt_comm_t comm;
     int rank, size, node, nodes, local_rank, local_size;
-    int least_local;     /* ranks on the node that has the fewest */
-    struct place *place; /* [size] */
-    int *first;          /* [nodes]: the node leader's rank */
+    int least_local, most_local; /* the fewest, the most ranks on a node */
+    struct place *place;         /* [size] */
+    int *first;                  /* [nodes]: the node leader's rank */
 };
 
 /* Collective, after dt_init(). The caller frees job with job_clear(). */

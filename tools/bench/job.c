@@ -112,6 +112,8 @@ static void index_nodes(struct job *job)
         }
         if (ranks < job->least_local)
             job->least_local = ranks;
+        if (ranks > job->most_local)
+            job->most_local = ranks;
     }
 }
 

@@ -11,29 +11,17 @@
 #include "coll/engine/engine.h"
 #include "coll/api/api.h"
 
-/* call.c */
-dt_result_t dt_gpu_place(struct dt_call *call, struct dt_error *err);
-dt_result_t dt_gpu_begin(const struct dt_call *call,
-                         struct dt_request **request, struct dt_error *err);
-dt_result_t dt_gpu_follow(struct dt_request *request, struct dt_error *err);
-dt_result_t dt_gpu_end(struct dt_request *request, struct dt_error *err);
-
-/* drive.c */
-void dt_gpu_forget(struct dt_request *request);
-dt_result_t dt_gpu_wait(struct dt_request *request, struct dt_error *err);
-dt_result_t dt_gpu_test(struct dt_request *request, struct dt_error *err);
-dt_result_t dt_gpu_leave(struct dt_comm *comm, struct dt_error *err);
-bool dt_gpu_busy(const struct dt_world *world);
-bool dt_gpu_hidden(const struct dt_world *world);
-void dt_gpu_idle(struct dt_backoff *backoff, struct dt_world *world,
-                 bool others);
-void dt_gpu_step(struct dt_world *world);
-
-/* join.c */
-void dt_gpu_close(struct dt_comm *comm);
-
-/* direct.c */
-bool dt_gpu_enter(struct dt_world *world, int *scope);
-void dt_gpu_exit(struct dt_world *world, int scope);
+/* Each X(name): dt_gpu_<name> is the function of that name there. */
+#define DT_GPU_DEVICE_OPS(X)                                                   \
+    X(place)                                                                   \
+    X(begin) X(follow) X(end)              /* call.c */                        \
+        X(forget) X(wait) X(test) X(leave) /* drive.c */                       \
+        X(busy) X(hidden) X(idle) X(step)  /* drive.c */                       \
+        X(close_comm)                      /* join.c */                        \
+        X(enter) X(exit_context)           /* direct.c */
+#define DT_GPU_DECLARE(name)                                                   \
+    __typeof__(*((struct dt_device_ops *)NULL)->name) dt_gpu_##name;
+DT_GPU_DEVICE_OPS(DT_GPU_DECLARE)
+#undef DT_GPU_DECLARE
 
 #endif

@@ -12,28 +12,16 @@ static void close_device(struct dt_device *device)
 {
     struct dt_gpu_device *self = (struct dt_gpu_device *)device;
     while (self->comms)
-        dt_gpu_close(self->comms->comm);
+        dt_gpu_close_comm(self->comms->comm);
     self->gpu->ops->close(self->gpu);
     free(self);
 }
 
 static const struct dt_device_ops ops = {
-    .place = dt_gpu_place,
-    .begin = dt_gpu_begin,
-    .follow = dt_gpu_follow,
-    .end = dt_gpu_end,
-    .forget = dt_gpu_forget,
-    .wait = dt_gpu_wait,
-    .test = dt_gpu_test,
-    .leave = dt_gpu_leave,
-    .close_comm = dt_gpu_close,
-    .close = close_device,
-    .enter = dt_gpu_enter,
-    .exit_context = dt_gpu_exit,
-    .busy = dt_gpu_busy,
-    .hidden = dt_gpu_hidden,
-    .idle = dt_gpu_idle,
-    .step = dt_gpu_step,
+#define MEMBER(name) .name = dt_gpu_##name,
+    DT_GPU_DEVICE_OPS(MEMBER)
+#undef MEMBER
+        .close = close_device,
 };
 
 dt_result_t dt_gpu_open_device(const struct dt_gpu_host *functions,

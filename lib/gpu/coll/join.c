@@ -202,7 +202,7 @@ static void unlink_comm(struct dt_gpu_comm *gpu)
     *at = gpu->next;
 }
 
-void dt_gpu_close(struct dt_comm *comm)
+void dt_gpu_close_comm(struct dt_comm *comm)
 {
     struct dt_gpu_comm *gpu = dt_gpu_comm_of(comm);
     if (!gpu)

@@ -130,6 +130,8 @@ for nodes in 1 2; do
     done
 done
 like "the table says where" "$(on_gpu -e 8)" '; cuda memory'
+like "CUDA IPC is refused: it measures what is staged" \
+    "$(DT_MOCK_FAIL=cuIpcGetMemHandle=801 on_gpu -e 8)" 'values : 0 OK'
 like "no driver" "$(LD_LIBRARY_PATH=$tmp bench --mem cuda)" \
     '^dt-bench: --mem cuda: no driver of NVIDIA.s here: libcuda.so.1: '
 like "no GPU" "$(DT_MOCK_GPUS=0 on_gpu -e 8 2>&1)" \

@@ -129,7 +129,7 @@ void *buffers_place(const struct buffers *buffers, const void *ptr)
 
 dt_stream_t buffers_stream(const struct buffers *buffers)
 {
-    return buffers->gpu ? gpu_stream(buffers->gpu) : DT_STREAM_NONE;
+    return buffers->gpu ? buffers->gpu->stream : DT_STREAM_NONE;
 }
 
 dt_result_t buffers_load(const struct buffers *buffers, size_t bytes,

@@ -5,13 +5,6 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
-#include <string.h>
-
-struct gpu {
-    struct dt_gpu *gpu;
-    int device;
-    dt_stream_t stream;
-};
 
 dt_result_t gpu_find(struct dt_error *err)
 {
@@ -85,41 +78,7 @@ dt_result_t gpu_copy(struct gpu *gpu, void *dst, const void *src, size_t bytes,
     return rc == DT_SUCCESS ? gpu_finish(gpu, err) : rc;
 }
 
-dt_stream_t gpu_stream(const struct gpu *gpu)
-{
-    return gpu->stream;
-}
-
 dt_result_t gpu_finish(struct gpu *gpu, struct dt_error *err)
 {
     return gpu->gpu->ops->finish(gpu->gpu, gpu->device, gpu->stream, err);
-}
-
-/* ---- between processes ---- */
-
-dt_result_t gpu_bus(const struct gpu *gpu, char bus[24], struct dt_error *err)
-{
-    return gpu->gpu->ops->bus(gpu->gpu, gpu->device, bus, err);
-}
-
-dt_result_t gpu_reaches(const struct gpu *gpu, const char *bus,
-                        struct dt_error *err)
-{
-    return gpu->gpu->ops->reaches(gpu->gpu, gpu->device, bus, err);
-}
-
-dt_result_t gpu_import(const struct gpu *gpu,
-                       const struct dt_gpu_handle *handle, char **ptr,
-                       struct dt_error *err)
-{
-    void *memory = NULL;
-    dt_result_t rc =
-        gpu->gpu->ops->import(gpu->gpu, gpu->device, handle, &memory, err);
-    *ptr = memory;
-    return rc;
-}
-
-void gpu_release(const struct gpu *gpu, char *ptr)
-{
-    gpu->gpu->ops->release(gpu->gpu, ptr);
 }

@@ -8,7 +8,11 @@
 #include "bench.h"
 #include "gpu/gpu.h"
 
-struct gpu;
+struct gpu {
+    struct dt_gpu *gpu;
+    int device;
+    dt_stream_t stream;
+};
 
 /* Load the driver. Call this before dt_init(), which looks for a loaded driver.
  * Error: UNSUPPORTED. */
@@ -29,26 +33,7 @@ void gpu_free(struct gpu *gpu, char *ptr); /* NULL is fine */
 dt_result_t gpu_copy(struct gpu *gpu, void *dst, const void *src, size_t bytes,
                      struct dt_error *err);
 
-dt_stream_t gpu_stream(const struct gpu *gpu);
-
 /* Block until all work on the stream is complete. */
 dt_result_t gpu_finish(struct gpu *gpu, struct dt_error *err);
-
-/* ---- between processes of a node: CUDA IPC ---- */
-
-/* The GPU's PCI bus id, "0000:1b:00.0", which is the same in all processes. */
-dt_result_t gpu_bus(const struct gpu *gpu, char bus[24], struct dt_error *err);
-
-/* SUCCESS if this GPU can read that one's memory directly. Error: UNSUPPORTED,
- * with the reason. */
-dt_result_t gpu_reaches(const struct gpu *gpu, const char *bus,
-                        struct dt_error *err);
-
-/* Map another process's memory. The caller unmaps it with gpu_release(), which
- * accepts NULL. */
-dt_result_t gpu_import(const struct gpu *gpu,
-                       const struct dt_gpu_handle *handle, char **ptr,
-                       struct dt_error *err);
-void gpu_release(const struct gpu *gpu, char *ptr);
 
 #endif

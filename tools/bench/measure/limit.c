@@ -135,15 +135,6 @@ static double copies(const struct operation *operation, int ranks)
     return one_is_part ? (1 + 1.0 / ranks) / 2 : 1;
 }
 
-static int most_local(const struct job *job)
-{
-    int most = 0;
-    for (int r = 0; r < job->size; r++)
-        if (job->place[r].local_rank >= most)
-            most = job->place[r].local_rank + 1;
-    return most;
-}
-
 /* For sendrecv: the ranks of one node whose next rank is on another node. */
 static int most_leaving(const struct job *job)
 {
@@ -164,7 +155,7 @@ static double crossings(const struct operation *operation,
                         const struct job *job)
 {
     double others = (double)(job->nodes - 1) / job->nodes;
-    int local = most_local(job);
+    int local = job->most_local;
     if (job->nodes == 1)
         return 0;
     if (operation->parts_sent && operation->parts_received)
@@ -199,7 +190,7 @@ dt_result_t limit_row(const struct bench *bench, const struct limit *limit,
             net = crossings(operation, job) * (double)row->bytes /
                   limit->rails / 1e3;
     }
-    *us = (most_local(job) > 1 ? limit->core_us : 0) +
+    *us = (job->most_local > 1 ? limit->core_us : 0) +
           limit->link_us * doublings(job->nodes) +
           (net > memory ? net : memory);
     return DT_SUCCESS;

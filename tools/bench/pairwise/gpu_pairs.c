@@ -81,18 +81,20 @@ static dt_result_t read_memory(const struct bench *b, int peer,
                                struct gpu_pair *pair, struct dt_error *err)
 {
     const struct shown *theirs = &b->shown[peer];
-    char *memory = NULL;
+    const struct gpu *own = b->gpu;
+    const struct dt_gpu_ops *ops = own->gpu->ops;
+    void *memory = NULL;
     double us = 0;
-    dt_result_t rc = gpu_reaches(b->gpu, theirs->bus, err);
+    dt_result_t rc = ops->reaches(own->gpu, own->device, theirs->bus, err);
     if (rc == DT_SUCCESS)
-        rc = gpu_import(b->gpu, &theirs->handle, &memory, err);
+        rc = ops->import(own->gpu, own->device, &theirs->handle, &memory, err);
     if (rc == DT_SUCCESS)
         rc = verify(b, peer, memory, err);
     if (rc == DT_SUCCESS)
         rc = clock_copy(b, memory, SMALL, &pair->us, err);
     if (rc == DT_SUCCESS)
         rc = clock_copy(b, memory, BYTES, &us, err);
-    gpu_release(b->gpu, memory);
+    ops->release(own->gpu, memory);
     if (rc == DT_SUCCESS && us > 0)
         pair->gbs = (double)BYTES / us / 1e3;
     return rc;
@@ -170,7 +172,8 @@ static dt_result_t make(struct bench *b, int most, struct shown *shown,
     if (rc == DT_SUCCESS)
         rc = fill(b, err);
     if (rc == DT_SUCCESS)
-        rc = gpu_bus(b->gpu, shown->bus, err);
+        rc =
+            b->gpu->gpu->ops->bus(b->gpu->gpu, b->gpu->device, shown->bus, err);
     return rc;
 }
 
@@ -183,15 +186,6 @@ static void clear(struct bench *b)
     gpu_close(b->gpu);
     free(b->row);
     free(b->shown);
-}
-
-static int most_of_a_node(const struct job *job)
-{
-    int most = 0;
-    for (int r = 0; r < job->size; r++)
-        if (job->place[r].local_rank >= most)
-            most = job->place[r].local_rank + 1;
-    return most;
 }
 
 static dt_result_t print(const struct options *options, const struct bench *b,
@@ -243,7 +237,7 @@ dt_result_t pairwise_gpu_run(const struct options *options,
 {
     struct bench b = {.job = job};
     struct shown shown;
-    const int most = most_of_a_node(job);
+    const int most = job->most_local;
     dt_result_t rc = job_agree(job, make(&b, most, &shown, err), err);
     if (rc == DT_SUCCESS) {
         rc = dt_allgather(&shown, b.shown, sizeof(shown), DT_DTYPE_U8,
