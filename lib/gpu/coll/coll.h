@@ -12,13 +12,12 @@
 #include "coll/api/api.h"
 
 /* Each X(name): dt_gpu_<name> is the function of that name there. */
+#define DT_GPU_CALL(X)  X(place) X(begin) X(follow) X(end)
+#define DT_GPU_WAIT(X)  X(forget) X(wait) X(test) X(leave)
+#define DT_GPU_DRIVE(X) X(busy) X(hidden) X(idle) X(step)
+#define DT_GPU_OTHER(X) X(close_comm) X(enter) X(exit_context)
 #define DT_GPU_DEVICE_OPS(X)                                                   \
-    X(place)                                                                   \
-    X(begin) X(follow) X(end)              /* call.c */                        \
-        X(forget) X(wait) X(test) X(leave) /* drive.c */                       \
-        X(busy) X(hidden) X(idle) X(step)  /* drive.c */                       \
-        X(close_comm)                      /* join.c */                        \
-        X(enter) X(exit_context)           /* direct.c */
+    DT_GPU_CALL(X) DT_GPU_WAIT(X) DT_GPU_DRIVE(X) DT_GPU_OTHER(X)
 #define DT_GPU_DECLARE(name)                                                   \
     __typeof__(*((struct dt_device_ops *)NULL)->name) dt_gpu_##name;
 DT_GPU_DEVICE_OPS(DT_GPU_DECLARE)
