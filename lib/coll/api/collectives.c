@@ -28,300 +28,148 @@ static struct dt_call make(enum dt_call_kind kind, enum dt_coll coll,
 }
 
 /* The same with a root, or with a peer to send to or receive from. */
-static struct dt_call make_rooted(enum dt_call_kind kind, enum dt_coll coll,
-                                  const void *sendbuf, void *recvbuf,
-                                  size_t count, dt_dtype_t dtype, dt_op_t op,
-                                  int root, dt_comm_t comm, dt_stream_t stream)
+static struct dt_call rooted(struct dt_call call, int root)
 {
-    struct dt_call call =
-        make(kind, coll, sendbuf, recvbuf, count, dtype, op, comm, stream);
     call.root = root;
     return call;
 }
 
+static struct dt_call scaled(struct dt_call call, double prescale,
+                             double postscale)
+{
+    call.shape.prescale = prescale;
+    call.shape.postscale = postscale;
+    return call;
+}
+
+static struct dt_call uneven(struct dt_call call, const size_t *sendcounts,
+                             const size_t *senddispls, const size_t *recvcounts,
+                             const size_t *recvdispls)
+{
+    call.shape.sendcounts = sendcounts;
+    call.shape.senddispls = senddispls;
+    call.shape.recvcounts = recvcounts;
+    call.shape.recvdispls = recvdispls;
+    return call;
+}
+
+#define LIST(...) __VA_ARGS__
+
+/* dt_NAME, and its i-form dt_iNAME: the list of parameters, and the struct
+ * dt_call that both make of them. */
+#define BOTH_FORMS(name, parameters, made)                                     \
+    dt_result_t dt_##name(LIST parameters)                                     \
+    {                                                                          \
+        struct dt_call call = made;                                            \
+        return dt_call_run(&call);                                             \
+    }                                                                          \
+    dt_result_t dt_i##name(LIST parameters, dt_request_t *request)             \
+    {                                                                          \
+        struct dt_call call = made;                                            \
+        return dt_call_start(&call, request);                                  \
+    }
+
 /* ---- with a reduction ---- */
 
-dt_result_t dt_allreduce(const void *sendbuf, void *recvbuf, size_t count,
-                         dt_dtype_t dtype, dt_op_t op, dt_comm_t comm,
-                         dt_stream_t stream)
-{
-    struct dt_call call = make(DT_CALL_ALLREDUCE, DT_COLL_ALLREDUCE, sendbuf,
-                               recvbuf, count, dtype, op, comm, stream);
-    return dt_call_run(&call);
-}
+BOTH_FORMS(allreduce,
+           (const void *sendbuf, void *recvbuf, size_t count, dt_dtype_t dtype,
+            dt_op_t op, dt_comm_t comm, dt_stream_t stream),
+           make(DT_CALL_ALLREDUCE, DT_COLL_ALLREDUCE, sendbuf, recvbuf, count,
+                dtype, op, comm, stream))
 
-dt_result_t dt_iallreduce(const void *sendbuf, void *recvbuf, size_t count,
-                          dt_dtype_t dtype, dt_op_t op, dt_comm_t comm,
-                          dt_stream_t stream, dt_request_t *request)
-{
-    struct dt_call call = make(DT_CALL_ALLREDUCE, DT_COLL_ALLREDUCE, sendbuf,
-                               recvbuf, count, dtype, op, comm, stream);
-    return dt_call_start(&call, request);
-}
+BOTH_FORMS(allreduce_scaled,
+           (const void *sendbuf, void *recvbuf, size_t count, dt_dtype_t dtype,
+            dt_op_t op, double prescale, double postscale, dt_comm_t comm,
+            dt_stream_t stream),
+           scaled(make(DT_CALL_ALLREDUCE_SCALED, DT_COLL_ALLREDUCE, sendbuf,
+                       recvbuf, count, dtype, op, comm, stream),
+                  prescale, postscale))
 
-dt_result_t dt_allreduce_scaled(const void *sendbuf, void *recvbuf,
-                                size_t count, dt_dtype_t dtype, dt_op_t op,
-                                double prescale, double postscale,
-                                dt_comm_t comm, dt_stream_t stream)
-{
-    struct dt_call call =
-        make(DT_CALL_ALLREDUCE_SCALED, DT_COLL_ALLREDUCE, sendbuf, recvbuf,
-             count, dtype, op, comm, stream);
-    call.shape.prescale = prescale;
-    call.shape.postscale = postscale;
-    return dt_call_run(&call);
-}
+BOTH_FORMS(reduce,
+           (const void *sendbuf, void *recvbuf, size_t count, dt_dtype_t dtype,
+            dt_op_t op, int root, dt_comm_t comm, dt_stream_t stream),
+           rooted(make(DT_CALL_REDUCE, DT_COLL_REDUCE, sendbuf, recvbuf, count,
+                       dtype, op, comm, stream),
+                  root))
 
-dt_result_t dt_iallreduce_scaled(const void *sendbuf, void *recvbuf,
-                                 size_t count, dt_dtype_t dtype, dt_op_t op,
-                                 double prescale, double postscale,
-                                 dt_comm_t comm, dt_stream_t stream,
-                                 dt_request_t *request)
-{
-    struct dt_call call =
-        make(DT_CALL_ALLREDUCE_SCALED, DT_COLL_ALLREDUCE, sendbuf, recvbuf,
-             count, dtype, op, comm, stream);
-    call.shape.prescale = prescale;
-    call.shape.postscale = postscale;
-    return dt_call_start(&call, request);
-}
+BOTH_FORMS(reduce_scatter,
+           (const void *sendbuf, void *recvbuf, size_t count, dt_dtype_t dtype,
+            dt_op_t op, dt_comm_t comm, dt_stream_t stream),
+           make(DT_CALL_REDUCE_SCATTER, DT_COLL_REDUCE_SCATTER, sendbuf,
+                recvbuf, count, dtype, op, comm, stream))
 
-dt_result_t dt_reduce(const void *sendbuf, void *recvbuf, size_t count,
-                      dt_dtype_t dtype, dt_op_t op, int root, dt_comm_t comm,
-                      dt_stream_t stream)
-{
-    struct dt_call call =
-        make_rooted(DT_CALL_REDUCE, DT_COLL_REDUCE, sendbuf, recvbuf, count,
-                    dtype, op, root, comm, stream);
-    return dt_call_run(&call);
-}
-
-dt_result_t dt_ireduce(const void *sendbuf, void *recvbuf, size_t count,
-                       dt_dtype_t dtype, dt_op_t op, int root, dt_comm_t comm,
-                       dt_stream_t stream, dt_request_t *request)
-{
-    struct dt_call call =
-        make_rooted(DT_CALL_REDUCE, DT_COLL_REDUCE, sendbuf, recvbuf, count,
-                    dtype, op, root, comm, stream);
-    return dt_call_start(&call, request);
-}
-
-dt_result_t dt_reduce_scatter(const void *sendbuf, void *recvbuf, size_t count,
-                              dt_dtype_t dtype, dt_op_t op, dt_comm_t comm,
-                              dt_stream_t stream)
-{
-    struct dt_call call =
-        make(DT_CALL_REDUCE_SCATTER, DT_COLL_REDUCE_SCATTER, sendbuf, recvbuf,
-             count, dtype, op, comm, stream);
-    return dt_call_run(&call);
-}
-
-dt_result_t dt_ireduce_scatter(const void *sendbuf, void *recvbuf, size_t count,
-                               dt_dtype_t dtype, dt_op_t op, dt_comm_t comm,
-                               dt_stream_t stream, dt_request_t *request)
-{
-    struct dt_call call =
-        make(DT_CALL_REDUCE_SCATTER, DT_COLL_REDUCE_SCATTER, sendbuf, recvbuf,
-             count, dtype, op, comm, stream);
-    return dt_call_start(&call, request);
-}
-
-dt_result_t dt_reduce_scatterv(const void *sendbuf, void *recvbuf,
-                               const size_t *counts, dt_dtype_t dtype,
-                               dt_op_t op, dt_comm_t comm, dt_stream_t stream)
-{
-    struct dt_call call = make(DT_CALL_REDUCE_SCATTERV, DT_COLL_REDUCE_SCATTER,
-                               sendbuf, recvbuf, 0, dtype, op, comm, stream);
-    call.shape.recvcounts = counts;
-    return dt_call_run(&call);
-}
-
-dt_result_t dt_ireduce_scatterv(const void *sendbuf, void *recvbuf,
-                                const size_t *counts, dt_dtype_t dtype,
-                                dt_op_t op, dt_comm_t comm, dt_stream_t stream,
-                                dt_request_t *request)
-{
-    struct dt_call call = make(DT_CALL_REDUCE_SCATTERV, DT_COLL_REDUCE_SCATTER,
-                               sendbuf, recvbuf, 0, dtype, op, comm, stream);
-    call.shape.recvcounts = counts;
-    return dt_call_start(&call, request);
-}
+BOTH_FORMS(reduce_scatterv,
+           (const void *sendbuf, void *recvbuf, const size_t *counts,
+            dt_dtype_t dtype, dt_op_t op, dt_comm_t comm, dt_stream_t stream),
+           uneven(make(DT_CALL_REDUCE_SCATTERV, DT_COLL_REDUCE_SCATTER, sendbuf,
+                       recvbuf, 0, dtype, op, comm, stream),
+                  NULL, NULL, counts, NULL))
 
 /* ---- without one ---- */
 
-dt_result_t dt_bcast(void *buf, size_t count, dt_dtype_t dtype, int root,
-                     dt_comm_t comm, dt_stream_t stream)
-{
-    struct dt_call call = make_rooted(DT_CALL_BCAST, DT_COLL_BCAST, buf, buf,
-                                      count, dtype, NO_OP, root, comm, stream);
-    return dt_call_run(&call);
-}
+BOTH_FORMS(bcast,
+           (void *buf, size_t count, dt_dtype_t dtype, int root, dt_comm_t comm,
+            dt_stream_t stream),
+           rooted(make(DT_CALL_BCAST, DT_COLL_BCAST, buf, buf, count, dtype,
+                       NO_OP, comm, stream),
+                  root))
 
-dt_result_t dt_ibcast(void *buf, size_t count, dt_dtype_t dtype, int root,
-                      dt_comm_t comm, dt_stream_t stream, dt_request_t *request)
-{
-    struct dt_call call = make_rooted(DT_CALL_BCAST, DT_COLL_BCAST, buf, buf,
-                                      count, dtype, NO_OP, root, comm, stream);
-    return dt_call_start(&call, request);
-}
+BOTH_FORMS(allgather,
+           (const void *sendbuf, void *recvbuf, size_t count, dt_dtype_t dtype,
+            dt_comm_t comm, dt_stream_t stream),
+           make(DT_CALL_ALLGATHER, DT_COLL_ALLGATHER, sendbuf, recvbuf, count,
+                dtype, NO_OP, comm, stream))
 
-dt_result_t dt_allgather(const void *sendbuf, void *recvbuf, size_t count,
-                         dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream)
-{
-    struct dt_call call = make(DT_CALL_ALLGATHER, DT_COLL_ALLGATHER, sendbuf,
-                               recvbuf, count, dtype, NO_OP, comm, stream);
-    return dt_call_run(&call);
-}
+BOTH_FORMS(allgatherv,
+           (const void *sendbuf, void *recvbuf, const size_t *counts,
+            const size_t *displs, dt_dtype_t dtype, dt_comm_t comm,
+            dt_stream_t stream),
+           uneven(make(DT_CALL_ALLGATHERV, DT_COLL_ALLGATHER, sendbuf, recvbuf,
+                       0, dtype, NO_OP, comm, stream),
+                  counts, NULL, NULL, displs))
 
-dt_result_t dt_iallgather(const void *sendbuf, void *recvbuf, size_t count,
-                          dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream,
-                          dt_request_t *request)
-{
-    struct dt_call call = make(DT_CALL_ALLGATHER, DT_COLL_ALLGATHER, sendbuf,
-                               recvbuf, count, dtype, NO_OP, comm, stream);
-    return dt_call_start(&call, request);
-}
+BOTH_FORMS(gather,
+           (const void *sendbuf, void *recvbuf, size_t count, dt_dtype_t dtype,
+            int root, dt_comm_t comm, dt_stream_t stream),
+           rooted(make(DT_CALL_GATHER, DT_COLL_GATHER, sendbuf, recvbuf, count,
+                       dtype, NO_OP, comm, stream),
+                  root))
 
-dt_result_t dt_allgatherv(const void *sendbuf, void *recvbuf,
-                          const size_t *counts, const size_t *displs,
-                          dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream)
-{
-    struct dt_call call = make(DT_CALL_ALLGATHERV, DT_COLL_ALLGATHER, sendbuf,
-                               recvbuf, 0, dtype, NO_OP, comm, stream);
-    call.shape.sendcounts = counts;
-    call.shape.recvdispls = displs;
-    return dt_call_run(&call);
-}
+BOTH_FORMS(scatter,
+           (const void *sendbuf, void *recvbuf, size_t count, dt_dtype_t dtype,
+            int root, dt_comm_t comm, dt_stream_t stream),
+           rooted(make(DT_CALL_SCATTER, DT_COLL_SCATTER, sendbuf, recvbuf,
+                       count, dtype, NO_OP, comm, stream),
+                  root))
 
-dt_result_t dt_iallgatherv(const void *sendbuf, void *recvbuf,
-                           const size_t *counts, const size_t *displs,
-                           dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream,
-                           dt_request_t *request)
-{
-    struct dt_call call = make(DT_CALL_ALLGATHERV, DT_COLL_ALLGATHER, sendbuf,
-                               recvbuf, 0, dtype, NO_OP, comm, stream);
-    call.shape.sendcounts = counts;
-    call.shape.recvdispls = displs;
-    return dt_call_start(&call, request);
-}
+BOTH_FORMS(alltoall,
+           (const void *sendbuf, void *recvbuf, size_t count, dt_dtype_t dtype,
+            dt_comm_t comm, dt_stream_t stream),
+           make(DT_CALL_ALLTOALL, DT_COLL_ALLTOALL, sendbuf, recvbuf, count,
+                dtype, NO_OP, comm, stream))
 
-dt_result_t dt_gather(const void *sendbuf, void *recvbuf, size_t count,
-                      dt_dtype_t dtype, int root, dt_comm_t comm,
-                      dt_stream_t stream)
-{
-    struct dt_call call =
-        make_rooted(DT_CALL_GATHER, DT_COLL_GATHER, sendbuf, recvbuf, count,
-                    dtype, NO_OP, root, comm, stream);
-    return dt_call_run(&call);
-}
+BOTH_FORMS(alltoallv,
+           (const void *sendbuf, const size_t *sendcounts,
+            const size_t *senddispls, void *recvbuf, const size_t *recvcounts,
+            const size_t *recvdispls, dt_dtype_t dtype, dt_comm_t comm,
+            dt_stream_t stream),
+           uneven(make(DT_CALL_ALLTOALLV, DT_COLL_ALLTOALL, sendbuf, recvbuf, 0,
+                       dtype, NO_OP, comm, stream),
+                  sendcounts, senddispls, recvcounts, recvdispls))
 
-dt_result_t dt_igather(const void *sendbuf, void *recvbuf, size_t count,
-                       dt_dtype_t dtype, int root, dt_comm_t comm,
-                       dt_stream_t stream, dt_request_t *request)
-{
-    struct dt_call call =
-        make_rooted(DT_CALL_GATHER, DT_COLL_GATHER, sendbuf, recvbuf, count,
-                    dtype, NO_OP, root, comm, stream);
-    return dt_call_start(&call, request);
-}
+BOTH_FORMS(send,
+           (const void *buf, size_t count, dt_dtype_t dtype, int peer,
+            dt_comm_t comm, dt_stream_t stream),
+           rooted(make(DT_CALL_SEND, DT_COLL_SEND, buf, NULL, count, dtype,
+                       NO_OP, comm, stream),
+                  peer))
 
-dt_result_t dt_scatter(const void *sendbuf, void *recvbuf, size_t count,
-                       dt_dtype_t dtype, int root, dt_comm_t comm,
-                       dt_stream_t stream)
-{
-    struct dt_call call =
-        make_rooted(DT_CALL_SCATTER, DT_COLL_SCATTER, sendbuf, recvbuf, count,
-                    dtype, NO_OP, root, comm, stream);
-    return dt_call_run(&call);
-}
-
-dt_result_t dt_iscatter(const void *sendbuf, void *recvbuf, size_t count,
-                        dt_dtype_t dtype, int root, dt_comm_t comm,
-                        dt_stream_t stream, dt_request_t *request)
-{
-    struct dt_call call =
-        make_rooted(DT_CALL_SCATTER, DT_COLL_SCATTER, sendbuf, recvbuf, count,
-                    dtype, NO_OP, root, comm, stream);
-    return dt_call_start(&call, request);
-}
-
-dt_result_t dt_alltoall(const void *sendbuf, void *recvbuf, size_t count,
-                        dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream)
-{
-    struct dt_call call = make(DT_CALL_ALLTOALL, DT_COLL_ALLTOALL, sendbuf,
-                               recvbuf, count, dtype, NO_OP, comm, stream);
-    return dt_call_run(&call);
-}
-
-dt_result_t dt_ialltoall(const void *sendbuf, void *recvbuf, size_t count,
-                         dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream,
-                         dt_request_t *request)
-{
-    struct dt_call call = make(DT_CALL_ALLTOALL, DT_COLL_ALLTOALL, sendbuf,
-                               recvbuf, count, dtype, NO_OP, comm, stream);
-    return dt_call_start(&call, request);
-}
-
-dt_result_t dt_alltoallv(const void *sendbuf, const size_t *sendcounts,
-                         const size_t *senddispls, void *recvbuf,
-                         const size_t *recvcounts, const size_t *recvdispls,
-                         dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream)
-{
-    struct dt_call call = make(DT_CALL_ALLTOALLV, DT_COLL_ALLTOALL, sendbuf,
-                               recvbuf, 0, dtype, NO_OP, comm, stream);
-    call.shape.sendcounts = sendcounts;
-    call.shape.senddispls = senddispls;
-    call.shape.recvcounts = recvcounts;
-    call.shape.recvdispls = recvdispls;
-    return dt_call_run(&call);
-}
-
-dt_result_t dt_ialltoallv(const void *sendbuf, const size_t *sendcounts,
-                          const size_t *senddispls, void *recvbuf,
-                          const size_t *recvcounts, const size_t *recvdispls,
-                          dt_dtype_t dtype, dt_comm_t comm, dt_stream_t stream,
-                          dt_request_t *request)
-{
-    struct dt_call call = make(DT_CALL_ALLTOALLV, DT_COLL_ALLTOALL, sendbuf,
-                               recvbuf, 0, dtype, NO_OP, comm, stream);
-    call.shape.sendcounts = sendcounts;
-    call.shape.senddispls = senddispls;
-    call.shape.recvcounts = recvcounts;
-    call.shape.recvdispls = recvdispls;
-    return dt_call_start(&call, request);
-}
-
-dt_result_t dt_send(const void *buf, size_t count, dt_dtype_t dtype, int peer,
-                    dt_comm_t comm, dt_stream_t stream)
-{
-    struct dt_call call = make_rooted(DT_CALL_SEND, DT_COLL_SEND, buf, NULL,
-                                      count, dtype, NO_OP, peer, comm, stream);
-    return dt_call_run(&call);
-}
-
-dt_result_t dt_isend(const void *buf, size_t count, dt_dtype_t dtype, int peer,
-                     dt_comm_t comm, dt_stream_t stream, dt_request_t *request)
-{
-    struct dt_call call = make_rooted(DT_CALL_SEND, DT_COLL_SEND, buf, NULL,
-                                      count, dtype, NO_OP, peer, comm, stream);
-    return dt_call_start(&call, request);
-}
-
-dt_result_t dt_recv(void *buf, size_t count, dt_dtype_t dtype, int peer,
-                    dt_comm_t comm, dt_stream_t stream)
-{
-    struct dt_call call = make_rooted(DT_CALL_RECV, DT_COLL_RECV, NULL, buf,
-                                      count, dtype, NO_OP, peer, comm, stream);
-    return dt_call_run(&call);
-}
-
-dt_result_t dt_irecv(void *buf, size_t count, dt_dtype_t dtype, int peer,
-                     dt_comm_t comm, dt_stream_t stream, dt_request_t *request)
-{
-    struct dt_call call = make_rooted(DT_CALL_RECV, DT_COLL_RECV, NULL, buf,
-                                      count, dtype, NO_OP, peer, comm, stream);
-    return dt_call_start(&call, request);
-}
+BOTH_FORMS(recv,
+           (void *buf, size_t count, dt_dtype_t dtype, int peer, dt_comm_t comm,
+            dt_stream_t stream),
+           rooted(make(DT_CALL_RECV, DT_COLL_RECV, NULL, buf, count, dtype,
+                       NO_OP, comm, stream),
+                  peer))
 
 /* ---- the barrier ---- */
 
@@ -335,15 +183,5 @@ static struct dt_call make_barrier(dt_comm_t comm, dt_stream_t stream)
                 stream);
 }
 
-dt_result_t dt_barrier(dt_comm_t comm, dt_stream_t stream)
-{
-    struct dt_call call = make_barrier(comm, stream);
-    return dt_call_run(&call);
-}
-
-dt_result_t dt_ibarrier(dt_comm_t comm, dt_stream_t stream,
-                        dt_request_t *request)
-{
-    struct dt_call call = make_barrier(comm, stream);
-    return dt_call_start(&call, request);
-}
+BOTH_FORMS(barrier, (dt_comm_t comm, dt_stream_t stream),
+           make_barrier(comm, stream))
