@@ -44,7 +44,9 @@ static const struct dt_algorithm *choose(const struct dt_plan *plan)
     const struct dt_algorithm *best = NULL;
     double least = INFINITY;
     for (; table && table->name; table++) {
-        double cost = table->cost(plan);
+        struct dt_plan one = *plan;
+        one.algorithm = table;
+        double cost = table->cost(&one);
         if (!isfinite(cost))
             continue;
         if (plan->forced && !strcmp(plan->forced, table->name))
@@ -65,9 +67,10 @@ const char *dt_algorithm_name(const struct dt_plan *plan)
 
 void dt_algorithm_build(const struct dt_plan *plan)
 {
-    const struct dt_algorithm *best = choose(plan);
-    if (best)
-        best->build(plan);
+    struct dt_plan one = *plan;
+    one.algorithm = choose(plan);
+    if (one.algorithm)
+        one.algorithm->build(&one);
     else
         plan->sched->failed = true;
 }

@@ -19,6 +19,7 @@ struct dt_plan {
     const struct dt_tune *tune;
     const char *forced; /* NULL; in tests: the name of the algorithm to take
                          * where it serves */
+    const struct dt_algorithm *algorithm; /* whose functions are called */
 };
 
 typedef void dt_build_fn(const struct dt_plan *plan);
@@ -37,6 +38,7 @@ struct dt_algorithm {
     /* Predicted seconds; infinite where it does not serve. */
     double (*cost)(const struct dt_plan *plan);
     dt_build_fn *build;
+    unsigned variant; /* where several share these functions: which it is */
 };
 
 /* The algorithms of a collective; NULL for SEND and RECV. */

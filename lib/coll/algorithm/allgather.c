@@ -395,7 +395,7 @@ static double cost_bruck(const struct dt_plan *plan)
 }
 
 const struct dt_algorithm dt_allgather_table[] = {
-    {"ring", cost_ring, build_ring},
-    {"bruck", cost_bruck, build_bruck},
-    {NULL, NULL, NULL},
+    {"ring", cost_ring, build_ring, 0},
+    {"bruck", cost_bruck, build_bruck, 0},
+    {NULL, NULL, NULL, 0},
 };

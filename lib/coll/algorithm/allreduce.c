@@ -23,6 +23,12 @@
 #define WINDOW 4                  /* chunks between the nodes at once */
 #define ROOM   ((size_t)16 << 20) /* scratch space worth having per chunk */
 
+/* The variants of two levels. */
+enum { SHARDS, DOUBLING, HALVING, RING, TREES };
+static dt_rail_fn *const rails[] = {dt_rail_finish, dt_rail_doubling,
+                                    dt_rail_halving, dt_rail_ring,
+                                    dt_rail_trees};
+
 struct allreduce {
     const struct dt_plan *plan;
     const struct dt_group *node;
@@ -106,14 +112,14 @@ static struct dt_part shard(const struct allreduce *a, struct dt_part whole,
     return within(a, whole, a->nshards, local);
 }
 
-static struct allreduce prepare(const struct dt_plan *plan, dt_rail_fn *rail)
+static struct allreduce prepare(const struct dt_plan *plan)
 {
     const struct dt_shape *shape = plan->shape;
     size_t elem = dt_dtype_size(shape->dtype);
     struct allreduce a = {
         .plan = plan,
         .node = dt_layout_node(plan->layout),
-        .rail = rail,
+        .rail = rails[plan->algorithm->variant],
         .elem = elem,
         .unit = DT_CUT_BYTES / elem,
         .prescale = shape->prescale,
@@ -127,7 +133,7 @@ static struct allreduce prepare(const struct dt_plan *plan, dt_rail_fn *rail)
     size_t most = 0; /* of a shard; the first ones are the largest */
     for (size_t i = 0; i < a.npieces; i++)
         most += shard(&a, piece(&a, 0, i), 0).count;
-    a.room = dt_rail_room(rail, plan->layout->nnodes, most) * elem;
+    a.room = dt_rail_room(a.rail, plan->layout->nnodes, most) * elem;
     return a;
 }
 
@@ -260,9 +266,9 @@ static void build(struct allreduce *a)
     }
 }
 
-static void two_levels(const struct dt_plan *plan, dt_rail_fn *rail)
+static void two_levels(const struct dt_plan *plan)
 {
-    struct allreduce a = prepare(plan, rail);
+    struct allreduce a = prepare(plan);
     size_t nodes = plan->layout->nnodes;
     a.shards = calloc(WINDOW * a.npieces, sizeof(*a.shards));
     a.operations = calloc(2 * nodes, sizeof(*a.operations));
@@ -366,13 +372,13 @@ static struct way way(const struct allreduce *a, double bytes)
     return (struct way){2 * (log + 1), 2.2 * bytes, 6};
 }
 
-static double cost_two_levels(const struct dt_plan *plan, dt_rail_fn *rail)
+static double cost_two_levels(const struct dt_plan *plan)
 {
     const struct dt_tune *tune = plan->tune;
     if (plan->layout->nnodes == 1)
         return INFINITY;
-    const struct allreduce a = prepare(plan, rail);
-    if (a.room > ROOM && rail != dt_rail_trees)
+    const struct allreduce a = prepare(plan);
+    if (a.room > ROOM && a.rail != dt_rail_trees)
         return INFINITY;
     double chunks = (double)a.nchunks;
     double shard = (double)plan->shape->count * (double)a.elem / chunks /
@@ -382,7 +388,7 @@ static double cost_two_levels(const struct dt_plan *plan, dt_rail_fn *rail)
                   w.messages * 3 * tune->task;
     double flow = w.steps * tune->net_latency / WINDOW;
     double depth =
-        rail == dt_rail_trees ? w.steps / 2 * shard / 2 * tune->net_byte : 0;
+        a.rail == dt_rail_trees ? w.steps / 2 * shard / 2 * tune->net_byte : 0;
     double net = chunks * (flow > sent ? flow : sent);
     double one = w.steps * tune->net_latency + sent + depth;
     if (net < one)
@@ -393,65 +399,20 @@ static double cost_two_levels(const struct dt_plan *plan, dt_rail_fn *rail)
     return node + net - (a.nchunks > 1 ? less / 2 : 0);
 }
 
-static double cost_doubling(const struct dt_plan *plan)
-{
-    return cost_two_levels(plan, dt_rail_doubling);
-}
-
-static double cost_halving(const struct dt_plan *plan)
-{
-    return cost_two_levels(plan, dt_rail_halving);
-}
-
-static double cost_ring(const struct dt_plan *plan)
-{
-    return cost_two_levels(plan, dt_rail_ring);
-}
-
-static double cost_trees(const struct dt_plan *plan)
-{
-    return cost_two_levels(plan, dt_rail_trees);
-}
-
 static double cost_shards(const struct dt_plan *plan)
 {
     if (plan->layout->nnodes > 1)
         return INFINITY;
-    const struct allreduce a = prepare(plan, dt_rail_finish);
+    const struct allreduce a = prepare(plan);
     return cost_node(&a);
 }
 
-static void build_doubling(const struct dt_plan *plan)
-{
-    two_levels(plan, dt_rail_doubling);
-}
-
-static void build_halving(const struct dt_plan *plan)
-{
-    two_levels(plan, dt_rail_halving);
-}
-
-static void build_ring(const struct dt_plan *plan)
-{
-    two_levels(plan, dt_rail_ring);
-}
-
-static void build_trees(const struct dt_plan *plan)
-{
-    two_levels(plan, dt_rail_trees);
-}
-
-static void build_shards(const struct dt_plan *plan)
-{
-    two_levels(plan, dt_rail_finish);
-}
-
 const struct dt_algorithm dt_allreduce_table[] = {
-    {"flat", cost_flat, build_flat},
-    {"shards", cost_shards, build_shards},
-    {"doubling", cost_doubling, build_doubling},
-    {"halving", cost_halving, build_halving},
-    {"ring", cost_ring, build_ring},
-    {"trees", cost_trees, build_trees},
-    {NULL, NULL, NULL},
+    {"flat", cost_flat, build_flat, 0},
+    {"shards", cost_shards, two_levels, SHARDS},
+    {"doubling", cost_two_levels, two_levels, DOUBLING},
+    {"halving", cost_two_levels, two_levels, HALVING},
+    {"ring", cost_two_levels, two_levels, RING},
+    {"trees", cost_two_levels, two_levels, TREES},
+    {NULL, NULL, NULL, 0},
 };

@@ -227,7 +227,7 @@ static double cost_nodes(const struct dt_plan *plan)
 }
 
 const struct dt_algorithm dt_alltoall_table[] = {
-    {"pairwise", cost_pairwise, build_pairwise},
-    {"nodes", cost_nodes, build_nodes},
-    {NULL, NULL, NULL},
+    {"pairwise", cost_pairwise, build_pairwise, 0},
+    {"nodes", cost_nodes, build_nodes, 0},
+    {NULL, NULL, NULL, 0},
 };

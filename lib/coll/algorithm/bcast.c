@@ -25,8 +25,9 @@ struct bcast {
     size_t ends[WINDOW];
 };
 
-static struct bcast prepare(const struct dt_plan *plan, enum dt_tree_kind kind)
+static struct bcast prepare(const struct dt_plan *plan)
 {
+    enum dt_tree_kind kind = plan->algorithm->variant;
     const struct dt_layout *layout = plan->layout;
     struct bcast b = {
         .plan = plan,
@@ -151,9 +152,9 @@ static void arrive(struct bcast *b, size_t i)
     }
 }
 
-static void build(const struct dt_plan *plan, enum dt_tree_kind kind)
+static void build(const struct dt_plan *plan)
 {
-    struct bcast b = prepare(plan, kind);
+    struct bcast b = prepare(plan);
     for (size_t i = 0; i < b.cut.n && plan->layout->size > 1; i++)
         if (b.at_root)
             leave(&b, i);
@@ -161,10 +162,11 @@ static void build(const struct dt_plan *plan, enum dt_tree_kind kind)
             arrive(&b, i);
 }
 
-static double cost(const struct dt_plan *plan, enum dt_tree_kind kind)
+static double cost(const struct dt_plan *plan)
 {
+    enum dt_tree_kind kind = plan->algorithm->variant;
     const struct dt_tune *tune = plan->tune;
-    const struct bcast b = prepare(plan, kind);
+    const struct bcast b = prepare(plan);
     double n = (double)plan->layout->nnodes,
            pieces = (double)dt_at_least(b.cut.n, 1);
     double log = (double)dt_log_two(plan->layout->nnodes);
@@ -184,39 +186,9 @@ static double cost(const struct dt_plan *plan, enum dt_tree_kind kind)
            (net > node ? net + node / pieces : node + net / pieces);
 }
 
-static double cost_binomial(const struct dt_plan *plan)
-{
-    return cost(plan, DT_TREE_BINOMIAL);
-}
-
-static double cost_chain(const struct dt_plan *plan)
-{
-    return cost(plan, DT_TREE_CHAIN);
-}
-
-static double cost_trees(const struct dt_plan *plan)
-{
-    return cost(plan, DT_TREE_FIRST);
-}
-
-static void build_binomial(const struct dt_plan *plan)
-{
-    build(plan, DT_TREE_BINOMIAL);
-}
-
-static void build_chain(const struct dt_plan *plan)
-{
-    build(plan, DT_TREE_CHAIN);
-}
-
-static void build_trees(const struct dt_plan *plan)
-{
-    build(plan, DT_TREE_FIRST);
-}
-
 const struct dt_algorithm dt_bcast_table[] = {
-    {"binomial", cost_binomial, build_binomial},
-    {"chain", cost_chain, build_chain},
-    {"trees", cost_trees, build_trees},
-    {NULL, NULL, NULL},
+    {"binomial", cost, build, DT_TREE_BINOMIAL},
+    {"chain", cost, build, DT_TREE_CHAIN},
+    {"trees", cost, build, DT_TREE_FIRST},
+    {NULL, NULL, NULL, 0},
 };

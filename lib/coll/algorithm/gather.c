@@ -140,7 +140,7 @@ static void build_direct(const struct dt_plan *plan)
 }
 
 const struct dt_algorithm dt_gather_table[] = {
-    {"tree", dt_leaders_cost, build_tree},
-    {"direct", dt_leaders_cost_direct, build_direct},
-    {NULL, NULL, NULL},
+    {"tree", dt_leaders_cost, build_tree, 0},
+    {"direct", dt_leaders_cost_direct, build_direct, 0},
+    {NULL, NULL, NULL, 0},
 };

@@ -33,8 +33,9 @@ struct reduce {
     size_t ready[WINDOW], free[WINDOW];
 };
 
-static struct reduce prepare(const struct dt_plan *plan, enum dt_tree_kind kind)
+static struct reduce prepare(const struct dt_plan *plan)
 {
+    enum dt_tree_kind kind = plan->algorithm->variant;
     const struct dt_layout *layout = plan->layout;
     struct reduce r = {
         .plan = plan,
@@ -210,9 +211,9 @@ static void arrive(struct reduce *r, size_t i)
     r->free[i % WINDOW] = end;
 }
 
-static void build(const struct dt_plan *plan, enum dt_tree_kind kind)
+static void build(const struct dt_plan *plan)
 {
-    struct reduce r = prepare(plan, kind);
+    struct reduce r = prepare(plan);
     plan->sched->scratch = WINDOW * r.width * r.room * r.cut.elem;
     for (size_t i = 0; i < r.cut.n + WINDOW; i++) {
         if (i >= WINDOW && i - WINDOW < r.cut.n && r.at_root)
@@ -222,10 +223,11 @@ static void build(const struct dt_plan *plan, enum dt_tree_kind kind)
     }
 }
 
-static double cost(const struct dt_plan *plan, enum dt_tree_kind kind)
+static double cost(const struct dt_plan *plan)
 {
+    enum dt_tree_kind kind = plan->algorithm->variant;
     const struct dt_tune *tune = plan->tune;
-    const struct reduce r = prepare(plan, kind);
+    const struct reduce r = prepare(plan);
     size_t nodes = plan->layout->nnodes;
     double n = (double)nodes, log = (double)dt_log_two(nodes);
     double pieces = (double)dt_at_least(r.cut.n, 1);
@@ -245,39 +247,9 @@ static double cost(const struct dt_plan *plan, enum dt_tree_kind kind)
     return net > node ? net + node / pieces : node + net / pieces;
 }
 
-static double cost_binomial(const struct dt_plan *plan)
-{
-    return cost(plan, DT_TREE_BINOMIAL);
-}
-
-static double cost_chain(const struct dt_plan *plan)
-{
-    return cost(plan, DT_TREE_CHAIN);
-}
-
-static double cost_trees(const struct dt_plan *plan)
-{
-    return cost(plan, DT_TREE_FIRST);
-}
-
-static void build_binomial(const struct dt_plan *plan)
-{
-    build(plan, DT_TREE_BINOMIAL);
-}
-
-static void build_chain(const struct dt_plan *plan)
-{
-    build(plan, DT_TREE_CHAIN);
-}
-
-static void build_trees(const struct dt_plan *plan)
-{
-    build(plan, DT_TREE_FIRST);
-}
-
 const struct dt_algorithm dt_reduce_table[] = {
-    {"binomial", cost_binomial, build_binomial},
-    {"chain", cost_chain, build_chain},
-    {"trees", cost_trees, build_trees},
-    {NULL, NULL, NULL},
+    {"binomial", cost, build, DT_TREE_BINOMIAL},
+    {"chain", cost, build, DT_TREE_CHAIN},
+    {"trees", cost, build, DT_TREE_FIRST},
+    {NULL, NULL, NULL, 0},
 };

@@ -261,6 +261,6 @@ static double cost(const struct dt_plan *plan)
 }
 
 const struct dt_algorithm dt_reduce_scatter_table[] = {
-    {"pairwise", cost, build},
-    {NULL, NULL, NULL},
+    {"pairwise", cost, build, 0},
+    {NULL, NULL, NULL, 0},
 };

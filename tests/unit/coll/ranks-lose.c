@@ -80,8 +80,10 @@ static bool plan_serves(const struct call *call,
         shape.sendcounts = shape.recvcounts = counts;
         shape.senddispls = shape.recvdispls = at;
     }
-    const struct dt_plan plan = {
-        .layout = layout, .shape = &shape, .tune = &dt_tune_default};
+    const struct dt_plan plan = {.layout = layout,
+                                 .shape = &shape,
+                                 .tune = &dt_tune_default,
+                                 .algorithm = algorithm};
     return isfinite(algorithm->cost(&plan));
 }
 

@@ -163,8 +163,8 @@ static bool build(struct machine *m, size_t me)
     for (size_t i = 0; i < r->layout.nnodes; i++)
         if (r->layout.nodes[i].size > 1)
             r->layout.piece_max = c->piece_max;
-    const struct dt_plan plan = {&r->sched, &r->layout, &r->shape, &c->tune,
-                                 c->forced};
+    const struct dt_plan plan = {&r->sched, &r->layout, &r->shape,
+                                 &c->tune,  c->forced,  NULL};
     const char *name = dt_algorithm_name(&plan);
     if (!me)
         snprintf(m->report->name, sizeof(m->report->name), "%s", name);
