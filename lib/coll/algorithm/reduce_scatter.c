@@ -13,7 +13,7 @@
  *   3. local rank j posts shard j of the own piece; who has a block in it
  *      fetches that
  *
- * Sums are in slots of scratch space that take turns; as in reduce.c, all wait
+ * Sums are in slots of scratch space that take turns; as in rooted.c, all wait
  * for each other's posts, and those for their fetches. */
 #include <math.h>
 #include <stdlib.h>
