@@ -27,9 +27,8 @@ const struct dt_algorithm *dt_algorithms(enum dt_coll coll)
     case DT_COLL_ALLTOALL:
         return dt_alltoall_table;
     case DT_COLL_GATHER:
-        return dt_gather_table;
     case DT_COLL_SCATTER:
-        return dt_scatter_table;
+        return dt_gather_table;
     case DT_COLL_SEND:
     case DT_COLL_RECV:
         break;

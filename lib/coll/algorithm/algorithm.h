@@ -55,7 +55,6 @@ extern const struct dt_algorithm dt_allgather_table[];
 extern const struct dt_algorithm dt_reduce_scatter_table[];
 extern const struct dt_algorithm dt_alltoall_table[];
 extern const struct dt_algorithm dt_gather_table[];
-extern const struct dt_algorithm dt_scatter_table[];
 
 static inline size_t dt_at_least(size_t value, size_t least)
 {
