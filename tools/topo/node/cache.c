@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "node.h"
 
 #define DEVICES "/sys/bus/pci/devices"
@@ -42,10 +43,16 @@ static uint64_t fnv(uint64_t hash, const char *data, size_t len)
 static void slurp(const char *path, char *text, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+    ssize_t n = fd < 0 ? -1 : dt_file_read(fd, text, size - 1, 0);
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = '\0';
+}
+
+/* Its first line. */
+static void slurp_line(const char *path, char *text, size_t size)
+{
+    slurp(path, text, size);
     text[strcspn(text, "\n")] = '\0';
 }
 
@@ -66,7 +73,7 @@ static uint64_t hash_devices(void)
         hash = fnv(hash, name, strlen(name) + 1);
         for (size_t k = 0; k < 2 && name[0] != '.'; k++) {
             snprintf(path, sizeof(path), DEVICES "/%s/%s", name, files[k]);
-            slurp(path, text, sizeof(text));
+            slurp_line(path, text, sizeof(text));
             hash = fnv(hash, text, strlen(text) + 1);
         }
         free(entry[i]);
@@ -81,15 +88,9 @@ static uint64_t hash_devices(void)
 static bool make_key(char key[KEY], const struct place *place, uint64_t devices)
 {
     char boot[64], cgroup[4096] = "";
-    slurp("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
-    if (place->own) {
-        int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
-        if (fd >= 0) {
-            ssize_t n = read(fd, cgroup, sizeof(cgroup) - 1);
-            cgroup[n > 0 ? n : 0] = '\0';
-            close(fd);
-        }
-    }
+    slurp_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot));
+    if (place->own)
+        slurp("/proc/self/cgroup", cgroup, sizeof(cgroup));
     snprintf(key, KEY,
              "# dt-topo cache " PACKAGE_VERSION
              " boot=%s devices=%016llx cgroup=%016llx text=",
@@ -153,16 +154,9 @@ static int open_place(FILE *notes, const struct place *place, bool make)
 /* All bytes of fd; free() them. NULL: it cannot be read. */
 static char *read_all(int fd, size_t size)
 {
-    char *text = size <= MAX_CACHE ? malloc(size + 1) : NULL;
-    size_t len = 0;
-    while (text && len < size) {
-        ssize_t n = read(fd, text + len, size - len);
-        if (n <= 0)
-            break;
-        len += (size_t)n;
-    }
+    char *text = size <= MAX_CACHE ? calloc(1, size + 1) : NULL;
     if (text)
-        text[len] = '\0';
+        dt_file_read(fd, text, size, 0); /* what is cut off is not intact */
     return text;
 }
 

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "node.h"
 
 /* A child that hangs in the kernel outlives us; it must hold no descriptor that
@@ -31,21 +32,6 @@ static void let_go(int keep_a, int keep_b)
             close(fd);
 }
 
-static bool write_all(int fd, const char *text)
-{
-    size_t left = strlen(text);
-    while (left) {
-        ssize_t n = write(fd, text, left);
-        if (n < 0 && errno != EINTR)
-            return false;
-        if (n > 0) {
-            text += n;
-            left -= (size_t)n;
-        }
-    }
-    return true;
-}
-
 /* The child writes the topology, or its error, to the file out. */
 static _Noreturn void discover(int out, int life, bool drivers)
 {
@@ -54,11 +40,11 @@ static _Noreturn void discover(int out, int life, bool drivers)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     let_go(out, life);
     if (dt_topo_discover(drivers, &topo, &err) != DT_SUCCESS) {
-        write_all(out, err.text);
+        dt_file_write(out, err.text, strlen(err.text));
         _exit(1);
     }
     char *text = dt_topo_print(topo);
-    _exit(text && write_all(out, text) ? 0 : 2);
+    _exit(text && !dt_file_write(out, text, strlen(text)) ? 0 : 2);
 }
 
 /* Wait until the other end of the pipe is closed. */
