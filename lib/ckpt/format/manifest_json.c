@@ -190,18 +190,19 @@ static bool parse_type(struct dt_tensor *tensor, const char *name,
                           (int)ndim, dims, NULL) == DT_SUCCESS;
 }
 
+/* Of a manifest of version 1 if old, where file r is rank r's. */
 static dt_result_t parse_file(struct dt_build *build, json_t *json, int rank,
-                              struct dt_error *err)
+                              bool old, struct dt_error *err)
 {
-    struct dt_manifest_file file = {0};
+    struct dt_manifest_file file = {.rank = rank};
     const char *sum = json_string_value(json_object_get(json, "xxh3_64"));
     if (!parse_string(file.name, sizeof(file.name),
                       json_object_get(json, "name")) ||
         !parse_size(json_object_get(json, "size"), &file.size) ||
-        !parse_size(json_object_get(json, "header"), &file.header) ||
-        !parse_int(json_object_get(json, "rank"), &file.rank) ||
-        !parse_int(json_object_get(json, "node"), &file.node) || !sum ||
-        !dt_checksum_parse(sum, &file.checksum))
+        (!old && (!parse_size(json_object_get(json, "header"), &file.header) ||
+                  !parse_int(json_object_get(json, "rank"), &file.rank) ||
+                  !parse_int(json_object_get(json, "node"), &file.node))) ||
+        !sum || !dt_checksum_parse(sum, &file.checksum))
         return wrong(err, "an entry of \"files\" is wrong");
     if (rank >= 0 && file.rank != rank)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
@@ -306,7 +307,7 @@ static dt_result_t parse_body(struct dt_build *build, json_t *files,
     if (!json_is_array(files) || !json_is_object(tensors))
         return wrong(err, "\"files\" or \"tensors\" is missing");
     for (size_t i = 0; i < json_array_size(files) && rc == DT_SUCCESS; i++)
-        rc = parse_file(build, json_array_get(files, i), rank, err);
+        rc = parse_file(build, json_array_get(files, i), rank, false, err);
     for (void *it = json_object_iter(tensors); it && rc == DT_SUCCESS;
          it = json_object_iter_next(tensors, it))
         rc = parse_tensor(build, json_object_iter_key(it),
@@ -375,20 +376,6 @@ dt_result_t dt_manifest_print(const struct dt_manifest *manifest, char **text,
  * File r is rank r's; a tensor is in one of them or in each. Where, is only in
  * their headers. */
 
-static bool parse_file_1(struct dt_build *build, int rank, json_t *json)
-{
-    struct dt_manifest_file file = {.rank = rank};
-    json_t *size = json_object_get(json, "size");
-    const char *sum = json_string_value(json_object_get(json, "xxh3_64"));
-    if (!parse_string(file.name, sizeof(file.name),
-                      json_object_get(json, "name")) ||
-        !json_is_integer(size) || json_integer_value(size) < 0 || !sum ||
-        !dt_checksum_parse(sum, &file.checksum))
-        return false;
-    file.size = (size_t)json_integer_value(size);
-    return dt_build_file(build, &file, NULL) == DT_SUCCESS;
-}
-
 static bool parse_tensor_1(struct dt_build *build, const char *name,
                            json_t *json)
 {
@@ -428,19 +415,16 @@ static dt_result_t parse_1(struct dt_manifest *m, struct dt_build *build,
     m->num_nodes = 1;
     strcpy(m->redundancy, "none");
     if (json_array_size(files) != (size_t)m->world_size)
-        return dt_error_set(err, DT_ERR_INVALID_ARG,
-                            "a field is missing or wrong");
-    for (int r = 0; r < m->world_size; r++)
-        if (!parse_file_1(build, r, json_array_get(files, (size_t)r)))
-            return dt_error_set(err, DT_ERR_INVALID_ARG,
-                                "an entry of \"files\" is wrong");
-    for (void *it = json_object_iter(tensors); it;
+        return wrong(err, "a field is missing or wrong");
+    dt_result_t rc = DT_SUCCESS;
+    for (int r = 0; r < m->world_size && rc == DT_SUCCESS; r++)
+        rc = parse_file(build, json_array_get(files, (size_t)r), r, true, err);
+    for (void *it = json_object_iter(tensors); it && rc == DT_SUCCESS;
          it = json_object_iter_next(tensors, it))
         if (!parse_tensor_1(build, json_object_iter_key(it),
                             json_object_iter_value(it)))
-            return dt_error_set(err, DT_ERR_INVALID_ARG,
-                                "an entry of \"tensors\" is wrong");
-    return DT_SUCCESS;
+            return wrong(err, "an entry of \"tensors\" is wrong");
+    return rc;
 }
 
 /* ---- the manifest of version 2, parsed ---- */
@@ -470,8 +454,7 @@ static dt_result_t parse_2(struct dt_manifest *m, struct dt_build *build,
                            struct dt_error *err)
 {
     if (!parse_fields_2(m, root))
-        return dt_error_set(err, DT_ERR_INVALID_ARG,
-                            "a field is missing or wrong");
+        return wrong(err, "a field is missing or wrong");
     dt_result_t rc = parse_body(build, files, tensors, -1, err);
     for (size_t i = 0; i < build->nfiles && rc == DT_SUCCESS; i++)
         if (build->file[i].rank >= m->world_size ||
