@@ -13,21 +13,10 @@
 static dt_result_t open_file(struct dt_reader *reader, int file,
                              struct dt_error *err)
 {
-    const struct dt_manifest_file *want = &reader->source->manifest.file[file];
-    size_t size;
     dt_reader_close(reader);
-    int fd = dt_file_open(reader->source->fd, want->name, &size);
-    if (fd < 0)
-        return dt_manifest_unopened(want->name, err);
-    if (size != want->size) {
-        close(fd);
-        return dt_error_set(err, DT_ERR_CORRUPT,
-                            "%s: %zu bytes long, expected %zu", want->name,
-                            size, want->size);
-    }
-    reader->fd = fd;
     reader->file = file;
-    return DT_SUCCESS;
+    return dt_manifest_open_file(&reader->source->manifest, file,
+                                 reader->source->fd, &reader->fd, err);
 }
 
 dt_result_t dt_reader_read(struct dt_reader *reader, int file, size_t offset,

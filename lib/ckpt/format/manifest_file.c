@@ -41,8 +41,7 @@ dt_result_t dt_manifest_put(int dirfd, const char *text, size_t len,
 
 dt_result_t dt_manifest_unopened(const char *name, struct dt_error *err)
 {
-    int why = errno;
-    switch (why) {
+    switch (errno) {
     case ENOENT:
         return dt_error_set(err, DT_ERR_CORRUPT, "%s: is missing", name);
     case ENOTDIR:
@@ -54,11 +53,29 @@ dt_result_t dt_manifest_unopened(const char *name, struct dt_error *err)
         return dt_error_set(err, DT_ERR_CORRUPT, "%s: is not a file", name);
     case EIO:
     case ESTALE:
-        return dt_error_set(err, DT_ERR_CORRUPT, "%s: %s", name, strerror(why));
+        return dt_error_set(err, DT_ERR_CORRUPT, "%s: %s", name,
+                            strerror(errno));
     default:
-        return dt_error_set(err, dt_file_result(why), "%s: %s", name,
-                            strerror(why));
+        return dt_failed(err, name);
     }
+}
+
+dt_result_t dt_manifest_open_file(const struct dt_manifest *manifest, int f,
+                                  int dirfd, int *fd, struct dt_error *err)
+{
+    const struct dt_manifest_file *want = &manifest->file[f];
+    size_t size;
+    int in = dt_file_open(dirfd, want->name, &size);
+    if (in < 0)
+        return dt_manifest_unopened(want->name, err);
+    if (size != want->size) {
+        close(in);
+        return dt_error_set(err, DT_ERR_CORRUPT,
+                            "%s: %zu bytes long, expected %zu", want->name,
+                            size, want->size);
+    }
+    *fd = in;
+    return DT_SUCCESS;
 }
 
 dt_result_t dt_manifest_text(int dirfd, char **text, size_t *len,
@@ -118,16 +135,11 @@ static dt_result_t locate_file(struct dt_manifest *manifest, int dirfd, int f,
     const struct dt_manifest_file *want = &manifest->file[f];
     struct dt_safetensors st = {0};
     struct dt_error why = {0};
-    size_t size;
-    int fd = dt_file_open(dirfd, want->name, &size);
-    if (fd < 0)
-        return dt_manifest_unopened(want->name, err);
-    dt_result_t rc;
-    if (size != want->size)
-        rc = dt_error_set(&why, DT_ERR_CORRUPT, "%zu bytes long, expected %zu",
-                          size, want->size);
-    else
-        rc = dt_safetensors_read(&st, fd, size, &why);
+    int fd;
+    dt_result_t rc = dt_manifest_open_file(manifest, f, dirfd, &fd, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    rc = dt_safetensors_read(&st, fd, want->size, &why);
     if (rc == DT_SUCCESS)
         rc = place(manifest, f, &st, &why);
     dt_safetensors_clear(&st);

@@ -30,6 +30,11 @@ dt_result_t dt_manifest_locate(struct dt_manifest *manifest, int dirfd,
  * code. */
 dt_result_t dt_manifest_unopened(const char *name, struct dt_error *err);
 
+/* Open file number f of the manifest in the directory dirfd, and check its
+ * size; *fd is to be closed. Errors: those of dt_manifest_unopened. */
+dt_result_t dt_manifest_open_file(const struct dt_manifest *manifest, int f,
+                                  int dirfd, int *fd, struct dt_error *err);
+
 /* Write the manifest into the directory dirfd: as manifest.json.tmp, synced,
  * renamed, the directory synced. After an error there is no manifest.json.
  * Errors: IO, NO_SPACE. */

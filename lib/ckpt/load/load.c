@@ -233,8 +233,7 @@ static dt_result_t open_directory(const struct candidate *candidate, int *fd,
     const char *dir = candidate->tier->dir, *name = candidate->known.name;
     int dirfd = dt_store_open(dir);
     if (dirfd < 0)
-        return dt_error_set(err, dt_file_result(errno), "%s: %s", dir,
-                            strerror(errno));
+        return dt_failed(err, dir);
     *fd = dt_store_open_at(dirfd, name);
     dt_result_t rc = *fd < 0 ? dt_manifest_unopened(name, err) : DT_SUCCESS;
     close(dirfd);

@@ -198,27 +198,17 @@ static dt_result_t corrupt(struct opening *o, const char *what,
 }
 
 /* Is the file there with its size and, with check, with its checksums? */
-static dt_result_t check_file(const struct dt_source *source, int file,
-                              bool check, struct dt_error *err)
+static bool has_file(const struct dt_source *source, int file, bool check)
 {
-    const struct dt_manifest_file *want = &source->manifest.file[file];
-    struct dt_error why = {0};
-    size_t size;
-    int fd = dt_file_open(source->fd, want->name, &size);
-    if (fd < 0)
-        return dt_manifest_unopened(want->name, err);
-    dt_result_t rc = DT_SUCCESS;
-    if (size != want->size)
-        rc = dt_error_set(&why, DT_ERR_CORRUPT, "%zu bytes long, expected %zu",
-                          size, want->size);
-    else if (check)
-        rc = dt_verify_file(&source->manifest, file, fd, &why);
+    int fd;
+    if (dt_manifest_open_file(&source->manifest, file, source->fd, &fd, NULL) !=
+        DT_SUCCESS)
+        return false;
+    bool good = !check ||
+                dt_verify_file(&source->manifest, file, fd, NULL) == DT_SUCCESS;
     close(fd);
-    return rc == DT_SUCCESS
-               ? rc
-               : dt_error_set(err, rc, "%s: %s", want->name, why.text);
+    return good;
 }
-
 /* Open the directory on this node that has the manifest, and keep its text. */
 static void find_manifest(struct opening *o)
 {
@@ -352,11 +342,10 @@ static dt_result_t find_holders(struct opening *o, bool check,
     size_t ranks = (size_t)dt_nodes_ranks(o->ckpt, o->ckpt->node);
     size_t rail = (size_t)dt_nodes_rail(o->ckpt);
     for (size_t f = 0; f < n; f++)
-        o->have[f] =
-            o->source.fd >= 0 && f % ranks == rail &&
-                    check_file(&o->source, (int)f, check, NULL) == DT_SUCCESS
-                ? o->ckpt->rank
-                : -1;
+        o->have[f] = o->source.fd >= 0 && f % ranks == rail &&
+                             has_file(&o->source, (int)f, check)
+                         ? o->ckpt->rank
+                         : -1;
     dt_result_t rc = DT_SUCCESS;
     if (n > 0)
         rc = dt_vote_outcome(dt_allreduce(o->have, o->who, n, DT_DTYPE_I32,
@@ -394,8 +383,7 @@ static void make_directory(struct opening *o)
         mkdirat(dirfd, name, 0777);
     o->source.fd = dirfd >= 0 ? dt_store_open_at(dirfd, name) : -1;
     if (o->source.fd < 0)
-        o->mine.code = dt_error_set(&o->mine.err, dt_file_result(errno),
-                                    "%s: %s", o->tier->dir, strerror(errno));
+        o->mine.code = dt_failed(&o->mine.err, o->tier->dir);
     if (dirfd >= 0)
         close(dirfd);
 }

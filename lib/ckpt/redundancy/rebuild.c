@@ -57,8 +57,7 @@ static void open_files(struct rebuild *b)
             openat(b->source->fd, name,
                    O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (item->fd < 0)
-            b->mine.code = dt_error_set(&b->mine.err, dt_file_result(errno),
-                                        "%s: %s", name, strerror(errno));
+            b->mine.code = dt_failed(&b->mine.err, name);
         else
             b->mine.code = dt_verify_begin(&item->verify, &b->source->manifest,
                                            item->file, &b->mine.err);
@@ -79,8 +78,7 @@ static void finish_file(struct rebuild *b, const struct dt_rebuild_item *item)
             dt_error_set(&b->mine.err, rc, "%s: was rebuilt, but differs: %s",
                          file, why.text);
     else if (renameat(b->source->fd, name, b->source->fd, file))
-        b->mine.code = dt_error_set(&b->mine.err, dt_file_result(errno),
-                                    "%s: %s", file, strerror(errno));
+        b->mine.code = dt_failed(&b->mine.err, file);
 }
 
 static void close_files(struct rebuild *b, bool complete)

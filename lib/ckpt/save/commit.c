@@ -326,8 +326,7 @@ static dt_result_t sync_names(const struct dt_writing *w, struct dt_error *err)
     if (w->tier->shared || w->tier->memory ||
         (dt_file_sync(w->partialfd) == 0 && dt_file_sync(w->dirfd) == 0))
         return DT_SUCCESS;
-    return dt_error_set(err, dt_file_result(errno), "sync the directory: %s",
-                        strerror(errno));
+    return dt_failed(err, "sync the directory");
 }
 
 /* Write parity: from the node's memory, while the files are written, if this
@@ -348,8 +347,7 @@ static dt_result_t protect(const struct commit *c, dt_result_t code,
                  name);
         memoryfd = dt_store_open(path);
         if (memoryfd < 0)
-            code = dt_error_set(err, dt_file_result(errno), "%s: %s", path,
-                                strerror(errno));
+            code = dt_failed(err, path);
     }
     code = dt_protect(ckpt, code == DT_SUCCESS ? c->writing.partialfd : -1,
                       memoryfd, code, err);

@@ -39,13 +39,11 @@ static bool has_file(const struct repair *r, const struct node_directory *dir,
                      int f)
 {
     const struct dt_manifest *m = r->manifest;
-    struct dt_error why;
-    size_t size;
-    int fd = dir->fd < 0 ? -1 : dt_file_open(dir->fd, m->file[f].name, &size);
-    if (fd < 0)
+    int fd;
+    if (dir->fd < 0 ||
+        dt_manifest_open_file(m, f, dir->fd, &fd, NULL) != DT_SUCCESS)
         return false;
-    bool good =
-        size == m->file[f].size && dt_verify_file(m, f, fd, &why) == DT_SUCCESS;
+    bool good = dt_verify_file(m, f, fd, NULL) == DT_SUCCESS;
     close(fd);
     return good;
 }
