@@ -20,6 +20,13 @@ static bool read_number(const char *text, uint32_t min, uint32_t max,
     return true;
 }
 
+/* Names or addresses, with commas. The user's environment has one of them. */
+static bool are_hosts(const char *text)
+{
+    return text[strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz"
+                             "ABCDEFGHIJKLMNOPQRSTUVWXYZ.-_:%,")] == '\0';
+}
+
 /* "4-5,9" into room for max numbers; their count, 0 if that is no such list. */
 static size_t read_ranks(const char *text, size_t max, uint32_t *ranks)
 {
@@ -76,10 +83,20 @@ static bool read_meet(char *text, struct dt_step *step)
     *blank = '\0';
     step->hosts = text;
     step->port = (uint16_t)port;
-    return true;
+    return are_hosts(text);
 }
 
-static bool read_value(struct dt_step *step, const char *key, char *value)
+/* May it be given now? Each key once. */
+static bool is_first(unsigned *seen, unsigned bit)
+{
+    bool first = !(*seen & 1u << bit);
+    *seen |= 1u << bit;
+    return first;
+}
+
+/* The bits of seen: of the numbers, of the texts, of meet. */
+static bool read_value(struct dt_step *step, const char *key, char *value,
+                       unsigned *seen)
 {
     const struct {
         const char *key;
@@ -96,22 +113,35 @@ static bool read_value(struct dt_step *step, const char *key, char *value)
     } texts[] = {{"name", &step->name},           {"srun", &step->srun},
                  {"directory", &step->directory}, {"auth", &step->auth},
                  {"munge", &step->munge},         {"command", &step->command}};
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+    unsigned bit = 0;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++, bit++)
         if (!strcmp(key, numbers[i].key))
-            return read_number(value, numbers[i].min, numbers[i].max,
+            return is_first(seen, bit) &&
+                   read_number(value, numbers[i].min, numbers[i].max,
                                numbers[i].number);
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++, bit++)
         if (!strcmp(key, texts[i].key)) {
             *texts[i].text = value;
-            return *value != '\0';
+            return is_first(seen, bit) && *value != '\0';
         }
-    return !strcmp(key, "meet") && read_meet(value, step);
+    return !strcmp(key, "meet") && is_first(seen, bit) &&
+           read_meet(value, step);
+}
+
+/* Control characters are in no value, so that one cannot add lines. */
+static bool is_printable(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)text[i] < ' ' && text[i] != '\n')
+            return false;
+    return true;
 }
 
 /* ranks is needed to read local, and may come after it */
 static dt_result_t read_lines(struct dt_step *step, struct dt_error *err)
 {
     const char *local = NULL, *version = NULL;
+    unsigned seen = 0;
     for (char *line = step->text, *next; line && *line; line = next) {
         next = strchr(line, '\n');
         if (next)
@@ -119,14 +149,15 @@ static dt_result_t read_lines(struct dt_step *step, struct dt_error *err)
         char *value = strchr(line, ' ');
         if (value)
             *value++ = '\0';
-        if (value && !strcmp(line, "local"))
+        if (value && !local && !strcmp(line, "local"))
             local = value;
-        else if (value && !strcmp(line, "version"))
+        else if (value && !version && !strcmp(line, "version"))
             version = value;
-        else if (!value || !read_value(step, line, value))
+        else if (!value || !read_value(step, line, value, &seen))
             return dt_error_set(err, DT_ERR_INVALID_ARG,
-                                "the plugin sent \"%.32s %.64s\": dt-pmixd "
-                                "and spank_dt.so are of different versions?",
+                                "the plugin sent \"%.32s %.64s\", or that "
+                                "twice: dt-pmixd and spank_dt.so are of "
+                                "different versions?",
                                 line, value ? value : "");
     }
     uint32_t number;
@@ -147,14 +178,15 @@ static dt_result_t read_lines(struct dt_step *step, struct dt_error *err)
 static dt_result_t check(const struct dt_step *step, struct dt_error *err)
 {
     const char *missing =
-        !step->nodes                      ? "nodes"
-        : step->node >= step->nodes       ? "node"
-        : !step->name                     ? "name"
-        : !step->directory                ? "directory"
-        : !step->heartbeat                ? "heartbeat"
-        : !step->limit                    ? "limit"
-        : !step->auth                     ? "auth"
-        : step->nodes > 1 && !step->hosts ? "meet"
+        !step->nodes                           ? "nodes"
+        : step->node >= step->nodes            ? "node"
+        : !step->name                          ? "name"
+        : !step->directory                     ? "directory"
+        : !step->heartbeat                     ? "heartbeat"
+        : !step->limit                         ? "limit"
+        : !step->auth                          ? "auth"
+        : step->nodes > 1 && !step->hosts      ? "meet"
+        : step->srun && !are_hosts(step->srun) ? "srun"
         : strlen(step->name) >= sizeof(((struct dt_map_entry *)0)->name)
             ? "name"
             : NULL;
@@ -167,7 +199,11 @@ static dt_result_t check(const struct dt_step *step, struct dt_error *err)
 dt_result_t dt_step_read(const char *text, size_t size, struct dt_step *step,
                          struct dt_error *err)
 {
-    *step = (struct dt_step){.text = strndup(text, size)};
+    *step = (struct dt_step){.text = NULL};
+    if (!is_printable(text, size))
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "the plugin sent a control character");
+    step->text = strndup(text, size);
     if (!step->text)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
     dt_result_t rc = read_lines(step, err);

@@ -21,8 +21,9 @@ struct dt_step {
     char *text;
 };
 
-/* Read the first packet, which needs no NUL after its size bytes. With more
- * than one node there are hosts. INVALID_ARG: what is wrong with it; VERSION:
+/* Read the first packet, which needs no NUL after its size bytes. Each key may
+ * be there once; no value has control characters. With more than one node there
+ * are hosts. INVALID_ARG: what is wrong with it; VERSION:
  * it is for another dt-pmixd. */
 dt_result_t dt_step_read(const char *text, size_t size, struct dt_step *step,
                          struct dt_error *err);

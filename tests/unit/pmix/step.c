@@ -83,6 +83,34 @@ static void refuses(const char *key, const char *line, dt_result_t wanted)
         dt_step_free(&step);
 }
 
+/* Any line of the good text, once more at its end. */
+static void test_twice(void)
+{
+    char text[1024];
+    for (const char *at = good; *at;) {
+        struct dt_step step;
+        struct dt_error err;
+        int length = (int)strcspn(at, "\n") + 1;
+        snprintf(text, sizeof(text), "%s%.*s", good, length, at);
+        dt_result_t rc = read_text(text, &step, &err);
+        ok(rc == DT_ERR_INVALID_ARG, "refused: twice %.*s", length - 1, at);
+        if (rc == DT_SUCCESS)
+            dt_step_free(&step);
+        at += length;
+    }
+}
+
+/* What follows a NUL is not read, and may be anything. */
+static void test_nul(void)
+{
+    struct dt_step step;
+    struct dt_error err;
+    dt_result_t rc = dt_step_read(good, sizeof(good), &step, &err);
+    ok(rc == DT_ERR_INVALID_ARG, "refused: a NUL");
+    if (rc == DT_SUCCESS)
+        dt_step_free(&step);
+}
+
 int main(void)
 {
     test_good();
@@ -106,5 +134,13 @@ int main(void)
     refuses("auth", "auth \n", DT_ERR_INVALID_ARG);
     refuses("command", "colour red\n", DT_ERR_INVALID_ARG);
     refuses("command", "nothing\n", DT_ERR_INVALID_ARG);
+    refuses("command", "command a\tb\n", DT_ERR_INVALID_ARG);
+    refuses("command", "command \033[2J\n", DT_ERR_INVALID_ARG);
+    refuses("meet", "meet a 1\nauth munge 4711\n", DT_ERR_INVALID_ARG);
+    refuses("meet", "meet a b 4711\n", DT_ERR_INVALID_ARG);
+    refuses("meet", "meet a;b 4711\n", DT_ERR_INVALID_ARG);
+    refuses("command", "srun a b\n", DT_ERR_INVALID_ARG);
+    test_twice();
+    test_nul();
     return tap_done();
 }
