@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* background.c - put this process into the background. */
+/* background.c - put this process into the background, where it has a log. */
 #include "daemon/background.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <syslog.h>
 #include <unistd.h>
 
 /* slurmstepd sends signals for the ranks to all processes of the step. This one
@@ -56,5 +58,11 @@ bool dt_background(void)
     umask(077);
     ignore_signals();
     reset_oom_score();
+    prctl(PR_SET_DUMPABLE, 0);
     return done;
+}
+
+void dt_background_log(const char *line)
+{
+    syslog(LOG_DAEMON | LOG_NOTICE, "%s", line);
 }

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <syslog.h>
 #include <unistd.h>
 
 #include "base/env.h"
@@ -165,7 +164,7 @@ static void on_gone(void *arg, size_t node, bool left, const char *why)
 static void on_refused(void *arg, const char *line)
 {
     (void)arg;
-    syslog(LOG_DAEMON | LOG_NOTICE, "%s", line);
+    dt_background_log(line);
 }
 
 static dt_result_t on_replace(void *arg, size_t rank, int code,

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "daemon/background.h"
 #include "mesh/clock.h"
 #include "mesh/address.h"
 
@@ -127,7 +128,7 @@ static dt_result_t open_rendezvous(const struct dt_identity *self, size_t ranks,
         close(STDIN_FILENO); /* or the plugin would not see the daemon end */
         rendezvous.node = DT_NODE_RENDEZVOUS;
         rc = dt_rendezvous_serve(listener, &rendezvous, ranks, alive[0],
-                                 deadline, err);
+                                 deadline, dt_background_log, err);
         _exit(rc == DT_SUCCESS ? 0 : 1);
     }
     close(listener);
@@ -251,6 +252,8 @@ static void on_refused(void *arg, const char *line)
     struct dt_join *join = arg;
     if (join->host.refused)
         join->host.refused(join->host.arg, line);
+    else
+        dt_background_log(line);
 }
 
 /* Does the descriptor read end of file? */

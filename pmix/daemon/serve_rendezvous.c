@@ -57,5 +57,5 @@ int dt_serve_rendezvous(int argc, char **argv)
     };
     return dt_rendezvous_serve(STDIN_FILENO, &self, (size_t)ranks,
                                STDOUT_FILENO, dt_pmix_now() + limit * 1000,
-                               &why) != DT_SUCCESS;
+                               dt_background_log, &why) != DT_SUCCESS;
 }

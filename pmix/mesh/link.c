@@ -115,7 +115,7 @@ static void cut(struct dt_link *link, int errnum)
     else if (link->state == DT_LINK_OPEN)
         end(link, DT_ERR_PROC_FAILED, "its connection broke%s%s",
             errnum ? ": " : "", errnum ? strerror(errnum) : "");
-    else if (handshake->expects == DT_WIRE_CHALLENGE &&
+    else if (handshake->dialer &&
              (errnum == 0 || errnum == ECONNRESET || errnum == EPIPE))
         end(link, DT_IN_PROGRESS, "it closed the connection without a message");
     else if (handshake->dialer && errnum)

@@ -38,7 +38,8 @@ uint32_t dt_link_peer(const struct dt_link *link);
 const char *dt_link_why(const struct dt_link *link); /* once BROKEN: a line */
 /* How it broke. SUCCESS: it ended after BYE; VERSION: the two daemons are of
  * different versions; TIMED_OUT; IN_PROGRESS: the acceptor closed the
- * connection before its first frame, maybe as it is busy: dt_link_retry;
+ * connection before WELCOME without a reason, maybe as it is busy:
+ * dt_link_retry;
  * PROC_FAILED: its connection broke; else it was refused or broke the protocol.
  */
 dt_result_t dt_link_result(const struct dt_link *link);

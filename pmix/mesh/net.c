@@ -21,15 +21,12 @@
 
 #include "mesh/clock.h"
 #include "mesh/address.h"
+#include "mesh/strangers.h"
 
 #define EVENTS 64 /* of one call: the rest keep the descriptor readable */
 
 #define DEAF_MS 100 /* before the next attempt to accept */
 #define ACCEPTS 256 /* of one call */
-
-/* Log lines about refused connections: so many in so long. */
-#define LINES    4
-#define LINES_MS 60000
 
 /* A busy daemon closes new connections: redial, for longer than it takes until
  * it has closed those whose handshake does not end. */
@@ -45,10 +42,10 @@ struct conn {
     uint32_t
         node;  /* UNKNOWN_NODE until the handshake of an accepted one ends */
     int tries; /* how often dialed; 0 if accepted */
-    bool bye, waits; /* bye: BYE has come; waits: until due, for a redial */
-    uint32_t events; /* that epoll watches */
-    int64_t due;
-    uint8_t ip[16]; /* of the other end */
+    bool bye, waits;    /* bye: BYE has come; waits: until due, for a redial */
+    uint32_t events;    /* that epoll watches */
+    int64_t due, since; /* since: it was accepted */
+    uint8_t ip[16];     /* of the other end */
 };
 
 /* Another node. */
@@ -69,13 +66,11 @@ struct dt_net {
     uint16_t port;
     bool deaf; /* no descriptor is free: accept at listen_at */
     int64_t listen_at;
-    size_t unauthenticated; /* connections */
     struct conn *conns;
     struct peer *peers; /* [self.nodes] */
     struct peer *gone, **last_gone;
     int64_t now, due;
-    int64_t lines_since;
-    int lines;
+    struct dt_strangers strangers;
 };
 
 static void wake_up(struct dt_net *net)
@@ -132,17 +127,9 @@ static bool has_left(const struct dt_net *net, uint32_t node)
 static void log_refusal(struct dt_net *net, const uint8_t ip[16],
                         const char *why)
 {
-    char at[DT_ADDRESS_TEXT], line[640];
-    if (net->now - net->lines_since >= LINES_MS) {
-        net->lines_since = net->now;
-        net->lines = 0;
-    }
-    if (net->lines++ >= LINES)
-        return;
-    dt_address_text(ip, at);
-    snprintf(line, sizeof(line), "a connection from %s was refused: %s", at,
-             why);
-    net->host.refused(net->host.arg, line);
+    const char *line = dt_strangers_refused(&net->strangers, ip, why, net->now);
+    if (line)
+        net->host.refused(net->host.arg, line);
 }
 
 /* ---- one connection, from dialing or accepting to its end ---- */
@@ -175,9 +162,7 @@ static void conn_rewatch(struct dt_net *net, struct conn *conn)
 
 static void conn_close(struct dt_net *net, struct conn *conn)
 {
-    if (conn->node == UNKNOWN_NODE)
-        net->unauthenticated--;
-    else if (net->peers[conn->node].out == conn)
+    if (conn->node != UNKNOWN_NODE && net->peers[conn->node].out == conn)
         net->peers[conn->node].out = NULL;
     *conn->link_to_us = conn->next;
     if (conn->next)
@@ -266,7 +251,6 @@ static void on_handshake(struct dt_net *net, struct conn *conn)
         dt_link_refuse(conn->link, "this node has been declared lost");
         return;
     }
-    net->unauthenticated--;
     conn->node = node;
 }
 
@@ -369,7 +353,23 @@ bool dt_net_flushed(const struct dt_net *net)
 
 /* ---- turning ---- */
 
-/* With too many open handshakes new connections are closed: daemons redial. */
+/* A place for a connection from ip. Daemons redial when theirs is closed. */
+static bool find_place(struct dt_net *net, const uint8_t ip[16])
+{
+    struct dt_strangers_count count = {0};
+    const void *close = NULL;
+    for (const struct conn *conn = net->conns; conn; conn = conn->next)
+        if (conn->node == UNKNOWN_NODE)
+            dt_strangers_add(&count, ip, conn->ip, conn->since, conn);
+    bool found =
+        dt_strangers_place(&count, DT_NET_UNAUTHENTICATED, net->now, &close);
+    if (!found || close)
+        log_refusal(net, ip, "too many did not prove to be of this step");
+    if (found && close)
+        conn_close(net, (struct conn *)close);
+    return found;
+}
+
 static void accept_some(struct dt_net *net)
 {
     for (int i = 0; i < ACCEPTS; i++) {
@@ -386,15 +386,17 @@ static void accept_some(struct dt_net *net)
         }
         if (fd < 0)
             return;
-        if (net->unauthenticated >= DT_NET_UNAUTHENTICATED) {
+        uint8_t ip[16] = {0};
+        dt_address_get((struct sockaddr *)&from, ip, NULL);
+        if (!find_place(net, ip)) {
             close(fd);
             continue;
         }
         struct conn *conn = conn_open(net, fd, UNKNOWN_NODE);
         if (!conn)
             continue;
-        net->unauthenticated++;
-        dt_address_get((struct sockaddr *)&from, conn->ip, NULL);
+        memcpy(conn->ip, ip, sizeof(ip));
+        conn->since = net->now;
     }
 }
 
@@ -444,17 +446,20 @@ static void report_gone(struct dt_net *net)
 int64_t dt_net_progress(struct dt_net *net, int64_t now)
 {
     struct epoll_event events[EVENTS];
+    bool accepts = false;
     net->now = now;
     int n = epoll_wait(net->epoll, events, EVENTS, 0);
     for (int i = 0; i < n; i++) {
         uint64_t count;
         if (events[i].data.ptr == &net->listener)
-            accept_some(net);
+            accepts = true;
         else if (events[i].data.ptr == &net->wake)
             (void)!read(net->wake, &count, sizeof(count));
         else
             conn_progress(net, events[i].data.ptr);
     }
+    if (accepts) /* it may close others, which have had their event */
+        accept_some(net);
     if (net->due <= now)
         progress_due(net);
     report_gone(net);
@@ -580,6 +585,9 @@ void dt_net_close(struct dt_net *net, int64_t ms)
     struct epoll_event event;
     if (!net)
         return;
+    const char *line = dt_strangers_total(&net->strangers);
+    if (line)
+        net->host.refused(net->host.arg, line);
     if (net->listener >= 0)
         close(net->listener);
     if (net->wake >= 0)

@@ -12,7 +12,8 @@
 
 struct dt_net;
 
-/* Accepted connections whose handshake has not ended, at most. */
+/* Accepted connections whose handshake has not ended, at most; those of one
+ * source address: strangers.h. */
 #define DT_NET_UNAUTHENTICATED 64
 
 struct dt_net_host {
@@ -22,8 +23,8 @@ struct dt_net_host {
     /* A node cannot be reached any more, once per node. left: it has sent BYE.
      */
     void (*gone)(void *arg, size_t node, bool left, const char *why);
-    /* A connection was refused: a line for the log, at most a few per minute.
-     */
+    /* A connection was refused: a line for the log, at most one per minute and
+     * source address, and of all in dt_net_close. */
     void (*refused)(void *arg, const char *line);
 };
 

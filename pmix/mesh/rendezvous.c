@@ -16,14 +16,24 @@
 #include "mesh/clock.h"
 #include "mesh/address.h"
 #include "mesh/net.h"
+#include "mesh/strangers.h"
 
 /* the ports of jobs: below the kernel's ephemeral ones */
 #define PORT_LOW  20000
 #define PORT_SPAN 12000
+#define STRIDE    7919 /* from port to port of a step: a prime */
 
-#define CONNECT_MS   2000 /* for one address at most */
-#define PAUSE_MS     50   /* after the first round, more after each */
+/* Ports that are dialed at once, more after each pause: strangers may have
+ * taken the first. */
+#define WIDTH    16
+#define WIDEN_MS 250
+#define DIALED   384 /* at the same time: each needs a descriptor */
+
+#define PAUSE_MS     50 /* before a port is dialed once more, twice that then */
 #define PAUSE_MAX_MS 500
+#define LATE_MS      1000 /* the same for those behind the first WIDTH */
+#define LATE_MAX_MS  4000
+#define RESOLVE_MS   500 /* before a name is looked up once more, then twice */
 
 /* ---- ports ---- */
 
@@ -35,8 +45,7 @@ uint16_t dt_rendezvous_port(uint32_t job, uint32_t step, size_t i)
     key = (key ^ key >> 31) * 0x9e3779b97f4a7c15u;
     key = (key ^ key >> 29) * 0xbf58476d1ce4e5b9u;
     key ^= key >> 32;
-    return (uint16_t)(PORT_LOW + (key + i * (PORT_SPAN / DT_RENDEZVOUS_PORTS)) %
-                                     PORT_SPAN);
+    return (uint16_t)(PORT_LOW + (key + i * STRIDE) % PORT_SPAN);
 }
 
 static int listen_on(int family, uint16_t port)
@@ -78,10 +87,9 @@ dt_result_t dt_rendezvous_listen(uint32_t job, uint32_t step, int *listener,
         errnum = errno;
     }
     return dt_error_set(err, DT_ERR_SYSTEM,
-                        "cannot listen on any of the %d ports, %u to %u, of "
-                        "the rendezvous of this step: %s",
-                        DT_RENDEZVOUS_PORTS, dt_rendezvous_port(job, step, 0),
-                        dt_rendezvous_port(job, step, DT_RENDEZVOUS_PORTS - 1),
+                        "cannot listen on any of the %d ports, from %u to %u, "
+                        "of the rendezvous of this step: %s",
+                        DT_RENDEZVOUS_PORTS, PORT_LOW, PORT_LOW + PORT_SPAN - 1,
                         strerror(errnum));
 }
 
@@ -121,169 +129,254 @@ static dt_result_t is_over(struct dt_error *err)
 
 /* ---- dialing ---- */
 
+/* Strangers may listen at the ports of a step, and keep who connects waiting.
+ * So many ports are dialed at the same time, and none waits for another; the
+ * rendezvous is where the handshake succeeds. */
+
+/* An address of one of the hosts. */
+struct place {
+    uint8_t ip[16];
+    char host[256];
+};
+
+/* One port of one place. */
+struct target {
+    struct dt_link *link; /* NULL: dial it at this time */
+    int64_t at, pause;    /* pause: before the next */
+};
+
+enum { PLACES = 8 };
+
 struct search {
     const struct dt_rendezvous_address *address;
     const struct dt_identity *self;
     int alive;
-    int64_t deadline;
-    int64_t patience; /* how long to wait for a handshake, ms */
-    struct dt_link *link;
+    int64_t deadline, now;
+    struct place place[PLACES];
+    size_t places, ports; /* ports of each */
+    bool unresolved;      /* some host: */
+    int64_t resolve_at, resolve_pause;
+    struct target *target; /* [ports * PLACES]: port by port */
+    struct pollfd *fds;    /* [1 + DIALED] */
+    size_t width, dialed;  /* ports that are dialed; links */
+    int64_t widen_at;
+    struct dt_link *link; /* the rendezvous */
     struct dt_error last; /* the last failure */
     bool answered;        /* last is of a host that replied */
 };
 
+static uint16_t port_of(const struct search *search, size_t i)
+{
+    return search->address->port
+               ? search->address->port
+               : dt_rendezvous_port(search->self->job, search->self->step, i);
+}
+
 /* The failure of a host that replied is kept rather than that of one that did
  * not: it is nearer to the cause. */
-static void note_failure(struct search *search, bool answered, const char *host,
-                         uint16_t port, const char *why)
+static void note_failure(struct search *search, bool answered, size_t i,
+                         const char *why)
 {
     if (search->answered && !answered)
         return;
     search->answered = answered;
-    dt_error_set(&search->last, DT_ERR_SYSTEM, "%s port %u: %s", host, port,
-                 why);
+    dt_error_set(&search->last, DT_ERR_SYSTEM, "%s port %u: %s",
+                 search->place[i % search->places].host,
+                 port_of(search, i / search->places), why);
 }
 
-/* Dial one address, up to the end of the handshake. */
-static dt_result_t dial_address(struct search *search, int fd, const char *host,
-                                uint16_t port)
+static void hang_up(struct search *search, struct target *target)
 {
-    struct dt_link *link;
-    int64_t now = dt_pmix_now(), until = now + CONNECT_MS;
-    struct dt_error err;
-    struct sockaddr_storage to;
-    bool connected = false;
-    dt_result_t rc =
-        dt_link_open(&link, fd, search->self, DT_NODE_RENDEZVOUS, now, &err);
-    if (rc != DT_SUCCESS) {
-        search->last = err;
-        return rc;
-    }
-    for (;;) {
-        int64_t due = dt_link_progress(link, now);
-        socklen_t len = sizeof(to);
-        if (!connected && getpeername(fd, (struct sockaddr *)&to, &len) == 0) {
-            connected = true;
-            until = now + search->patience;
-        }
-        if (dt_link_state(link) != DT_LINK_HANDSHAKE)
-            break;
-        if (until > search->deadline)
-            until = search->deadline;
-        if (now >= until) {
-            dt_link_refuse(link, "no reply came");
-            break;
-        }
-        if (!wait_link(link, search->alive, due < until ? due : until)) {
-            dt_link_close(link);
-            return DT_ERR_SYSTEM;
-        }
-        now = dt_pmix_now();
-    }
-    /* if the rendezvous has failed already, dt_rendezvous_register reports it
-     */
-    if (dt_link_peer(link) != DT_NODE_ANY) {
-        search->link = link;
-        return DT_SUCCESS;
-    }
-    rc = dt_link_result(link);
-    note_failure(search, rc != DT_ERR_PROC_FAILED, host, port,
-                 dt_link_why(link));
-    dt_link_close(link);
-    return rc == DT_ERR_VERSION ? rc : DT_IN_PROGRESS;
+    dt_link_close(target->link);
+    target->link = NULL;
+    search->dialed--;
 }
 
-static dt_result_t dial_port(struct search *search, const char *host,
-                             const struct addrinfo *addresses, uint16_t port)
+static void hang_up_all(struct search *search)
 {
-    dt_result_t rc = DT_IN_PROGRESS;
-    for (const struct addrinfo *at = addresses; at && rc == DT_IN_PROGRESS;
-         at = at->ai_next) {
-        uint8_t ip[16];
-        if (!dt_address_get(at->ai_addr, ip, NULL))
-            continue;
-        int fd = dt_net_dial(ip, port);
-        if (fd < 0)
-            note_failure(search, false, host, port, strerror(errno));
-        else
-            rc = dial_address(search, fd, host, port);
-    }
-    return rc;
+    for (size_t i = 0; i < search->ports * search->places; i++)
+        if (search->target[i].link)
+            hang_up(search, &search->target[i]);
 }
 
-/* SUCCESS: search->link; IN_PROGRESS: no rendezvous there; else the search
- * ends. */
-static dt_result_t dial_host(struct search *search, const char *host)
+static void add_places(struct search *search, const char *host)
 {
-    const struct dt_rendezvous_address *address = search->address;
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *addresses;
-    dt_result_t rc = DT_IN_PROGRESS;
     int code = getaddrinfo(host, NULL, &hints, &addresses);
     if (code) {
-        dt_error_set(&search->last, DT_ERR_SYSTEM, "%s: %s", host,
-                     gai_strerror(code));
-        return rc;
+        search->unresolved = true;
+        if (!search->answered)
+            dt_error_set(&search->last, DT_ERR_SYSTEM, "%s: %s", host,
+                         gai_strerror(code));
+        return;
     }
-    if (address->port)
-        rc = dial_port(search, host, addresses, address->port);
-    for (size_t i = 0; !address->port && i < DT_RENDEZVOUS_PORTS; i++) {
-        uint16_t port =
-            dt_rendezvous_port(search->self->job, search->self->step, i);
-        rc = dial_port(search, host, addresses, port);
-        if (rc == DT_ERR_VERSION) /* maybe of another job */
-            rc = DT_IN_PROGRESS;
-        if (rc != DT_IN_PROGRESS || dt_pmix_now() >= search->deadline)
-            break;
+    for (const struct addrinfo *at = addresses; at; at = at->ai_next) {
+        struct place *place = &search->place[search->places];
+        if (search->places < PLACES &&
+            dt_address_get(at->ai_addr, place->ip, NULL)) {
+            snprintf(place->host, sizeof(place->host), "%s", host);
+            search->places++;
+        }
     }
     freeaddrinfo(addresses);
-    return rc;
 }
 
-static dt_result_t dial_all(struct search *search)
+/* Dial all places from the first port on. */
+static void begin(struct search *search)
 {
-    dt_result_t rc = DT_IN_PROGRESS;
+    search->width = search->ports < WIDTH ? search->ports : WIDTH;
+    search->widen_at = search->now + WIDEN_MS;
+    for (size_t i = 0; i < search->ports * search->places; i++)
+        search->target[i] = (struct target){
+            .at = search->now,
+            .pause = i / search->places < WIDTH ? PAUSE_MS : LATE_MS};
+}
+
+/* Look up all hosts, once more if one had no address. What has been dialed
+ * stays, unless there is a new address. */
+static void resolve(struct search *search)
+{
     const char *at = search->address->hosts;
-    while (*at && rc == DT_IN_PROGRESS) {
+    struct place places[PLACES];
+    size_t before = search->places;
+    memcpy(places, search->place, sizeof(places));
+    search->places = 0;
+    search->unresolved = false;
+    while (*at) {
         char host[256];
         size_t len = strcspn(at, ",");
         if (len > 0 && len < sizeof(host)) {
             memcpy(host, at, len);
             host[len] = '\0';
-            rc = dial_host(search, host);
+            add_places(search, host);
         }
         at += len + (at[len] == ',');
-        if (dt_pmix_now() >= search->deadline)
-            break;
     }
-    return rc;
+    search->now = dt_pmix_now();
+    search->resolve_at = search->now + search->resolve_pause;
+    search->resolve_pause *= 2;
+    if (search->places == before) {
+        memcpy(search->place, places, sizeof(places));
+        return;
+    }
+    size_t found = search->places;
+    search->places = before;
+    hang_up_all(search);
+    search->places = found;
+    begin(search);
+}
+
+/* It was no rendezvous of this step. */
+static void try_later(struct search *search, size_t i)
+{
+    struct target *target = &search->target[i];
+    int64_t most = i / search->places < WIDTH ? PAUSE_MAX_MS : LATE_MAX_MS;
+    target->at = search->now + target->pause;
+    target->pause = 2 * target->pause < most ? 2 * target->pause : most;
+}
+
+static void dial(struct search *search, size_t i)
+{
+    int fd = dt_net_dial(search->place[i % search->places].ip,
+                         port_of(search, i / search->places));
+    struct dt_error err;
+    if (fd < 0)
+        note_failure(search, false, i, strerror(errno));
+    else if (dt_link_open(&search->target[i].link, fd, search->self,
+                          DT_NODE_RENDEZVOUS, search->now, &err) != DT_SUCCESS)
+        note_failure(search, false, i, err.text);
+    else
+        search->dialed++;
+    if (!search->target[i].link)
+        try_later(search, i);
+}
+
+/* SUCCESS: search->link; IN_PROGRESS: no rendezvous there, or not yet; VERSION.
+ * *due: the time of the next call. */
+static dt_result_t try_target(struct search *search, size_t i, int64_t *due)
+{
+    struct target *target = &search->target[i];
+    if (!target->link && search->now >= target->at && search->dialed < DIALED)
+        dial(search, i);
+    int64_t at =
+        target->link ? dt_link_progress(target->link, search->now) : target->at;
+    if (at < *due)
+        *due = at;
+    if (!target->link || dt_link_state(target->link) == DT_LINK_HANDSHAKE)
+        return DT_IN_PROGRESS;
+    /* if the rendezvous has failed already, dt_rendezvous_register reports it
+     */
+    if (dt_link_peer(target->link) != DT_NODE_ANY) {
+        search->link = target->link;
+        target->link = NULL;
+        search->dialed--;
+        return DT_SUCCESS;
+    }
+    dt_result_t rc = dt_link_result(target->link);
+    note_failure(search, rc != DT_ERR_PROC_FAILED, i,
+                 dt_link_why(target->link));
+    hang_up(search, target);
+    try_later(search, i);
+    if (target->at < *due)
+        *due = target->at;
+    /* at one of many ports it may be of another job */
+    return rc == DT_ERR_VERSION && search->address->port ? rc : DT_IN_PROGRESS;
+}
+
+/* Until one of those dialed has moved, or due. */
+static dt_result_t wait_targets(struct search *search, int64_t due,
+                                struct dt_error *err)
+{
+    nfds_t n = 1;
+    search->fds[0] = (struct pollfd){.fd = search->alive, .events = HANGUP};
+    for (size_t i = 0; i < search->width * search->places; i++)
+        if (search->target[i].link)
+            search->fds[n++] = (struct pollfd){
+                .fd = dt_link_fd(search->target[i].link),
+                .events = dt_link_events(search->target[i].link)};
+    return poll_alive(search->fds, n, due) ? DT_IN_PROGRESS : is_over(err);
+}
+
+static dt_result_t time_over(struct search *search, struct dt_error *err)
+{
+    for (size_t i = 0; i < search->width * search->places; i++)
+        if (search->target[i].link)
+            note_failure(search, false, i, "no reply came");
+    return dt_error_set(
+        err, DT_ERR_TIMED_OUT, "found no rendezvous of this step: %s",
+        search->last.text[0] ? search->last.text : "no host is given");
 }
 
 static dt_result_t find(struct search *search, struct dt_error *err)
 {
-    int64_t pause = PAUSE_MS;
-    for (;;) {
-        dt_result_t rc = dial_all(search);
-        int64_t now = dt_pmix_now();
-        if (rc == DT_SUCCESS)
-            return rc;
-        if (rc == DT_ERR_SYSTEM)
-            return is_over(err);
+    for (dt_result_t rc = DT_IN_PROGRESS; rc == DT_IN_PROGRESS;) {
+        int64_t due = search->deadline;
+        search->now = dt_pmix_now();
+        if (search->unresolved && search->now >= search->resolve_at)
+            resolve(search);
+        if (search->now >= search->widen_at && search->width < search->ports) {
+            search->width = 2 * search->width;
+            search->widen_at = search->now + WIDEN_MS;
+        }
+        for (size_t i = 0; i < search->width * search->places; i++) {
+            rc = try_target(search, i, &due);
+            if (rc == DT_ERR_VERSION)
+                return dt_error_set(err, rc, "%s", search->last.text);
+            if (rc == DT_SUCCESS)
+                return rc;
+        }
+        if (search->now >= search->deadline)
+            return time_over(search, err);
+        if (search->width < search->ports && search->widen_at < due)
+            due = search->widen_at;
+        if (search->unresolved && search->resolve_at < due)
+            due = search->resolve_at;
+        rc = wait_targets(search, due, err);
         if (rc != DT_IN_PROGRESS)
-            return dt_error_set(err, rc, "%s", search->last.text);
-        if (now >= search->deadline)
-            return dt_error_set(
-                err, DT_ERR_TIMED_OUT, "found no rendezvous of this step: %s",
-                search->last.text[0] ? search->last.text : "no host is given");
-        int64_t until = now + pause;
-        if (!wait_link(NULL, search->alive,
-                       until < search->deadline ? until : search->deadline))
-            return is_over(err);
-        pause = 2 * pause < PAUSE_MAX_MS ? 2 * pause : PAUSE_MAX_MS;
-        search->patience *= 2;
-        if (search->patience > DT_LINK_HANDSHAKE_MS)
-            search->patience = DT_LINK_HANDSHAKE_MS;
+            return rc;
     }
+    return DT_ERR_SYSTEM;
 }
 
 static void local_address(int fd, struct sockaddr_storage *local)
@@ -302,14 +395,24 @@ dt_result_t dt_rendezvous_dial(const struct dt_rendezvous_address *address,
                                struct sockaddr_storage *local,
                                struct dt_error *err)
 {
-    struct search search = {
-        .address = address,
-        .self = self,
-        .alive = alive,
-        .deadline = deadline,
-        /* with many ports, do not wait long at one that does not reply */
-        .patience = address->port ? DT_LINK_HANDSHAKE_MS : CONNECT_MS};
-    dt_result_t rc = find(&search, err);
+    struct search search = {.address = address,
+                            .self = self,
+                            .alive = alive,
+                            .deadline = deadline,
+                            .ports = address->port ? 1 : DT_RENDEZVOUS_PORTS,
+                            .resolve_pause = RESOLVE_MS};
+    search.target = calloc(search.ports * PLACES, sizeof(*search.target));
+    search.fds = calloc(1 + DIALED, sizeof(*search.fds));
+    dt_result_t rc = DT_ERR_NO_MEMORY;
+    if (search.target && search.fds) {
+        resolve(&search);
+        rc = find(&search, err);
+        hang_up_all(&search);
+    } else {
+        dt_error_set(err, rc, "no memory");
+    }
+    free(search.target);
+    free(search.fds);
     if (rc != DT_SUCCESS)
         return rc;
     local_address(dt_link_fd(search.link), local);
@@ -408,6 +511,8 @@ struct client {
     bool left;       /* it has the map */
     bool outside;    /* it connected from another host, to this address: */
     uint8_t reached[16];
+    uint8_t ip[16]; /* its own */
+    int64_t since;  /* it was accepted */
 };
 
 /* what poll watches before the clients */
@@ -429,9 +534,20 @@ struct rendezvous {
     bool outside; /* some client is outside, and connected to: */
     uint8_t reached[16];
     struct dt_frame *map; /* once all have registered */
+    dt_rendezvous_log_t *log;
+    struct dt_strangers strangers;
 };
 
 /* ---- clients ---- */
+
+static void log_refusal(struct rendezvous *rendezvous, const uint8_t ip[16],
+                        const char *why)
+{
+    const char *line =
+        dt_strangers_refused(&rendezvous->strangers, ip, why, rendezvous->now);
+    if (line && rendezvous->log)
+        rendezvous->log(line);
+}
 
 static void close_client(struct rendezvous *rendezvous, size_t i)
 {
@@ -461,12 +577,36 @@ static bool make_room(struct rendezvous *rendezvous)
     return false;
 }
 
-static void add_client(struct rendezvous *rendezvous, int fd)
+/* A place for a connection from ip. Daemons redial when theirs is closed. */
+static bool find_place(struct rendezvous *rendezvous, const uint8_t ip[16])
+{
+    struct dt_strangers_count count = {0};
+    const void *close = NULL;
+    for (size_t i = 0; i < rendezvous->count; i++)
+        if (dt_link_peer(rendezvous->clients[i].link) == DT_NODE_ANY)
+            dt_strangers_add(&count, ip, rendezvous->clients[i].ip,
+                             rendezvous->clients[i].since,
+                             &rendezvous->clients[i]);
+    size_t proved = rendezvous->count - count.all;
+    bool found = dt_strangers_place(&count, rendezvous->room - proved,
+                                    rendezvous->now, &close);
+    if (!found || close)
+        log_refusal(rendezvous, ip,
+                    "too many did not prove to be of this step");
+    if (found && close)
+        close_client(rendezvous,
+                     (size_t)((struct client *)close - rendezvous->clients));
+    return found;
+}
+
+static void add_client(struct rendezvous *rendezvous, int fd,
+                       const struct sockaddr_storage *from)
 {
     struct sockaddr_storage here;
     socklen_t len = sizeof(here);
-    struct client client = {.due = rendezvous->now};
-    if (rendezvous->count == rendezvous->room) { /* it redials */
+    struct client client = {.due = rendezvous->now, .since = rendezvous->now};
+    dt_address_get((const struct sockaddr *)from, client.ip, NULL);
+    if (!find_place(rendezvous, client.ip)) {
         close(fd);
         return;
     }
@@ -482,10 +622,12 @@ static void add_client(struct rendezvous *rendezvous, int fd)
 static void accept_some(struct rendezvous *rendezvous)
 {
     for (size_t i = 0; i < UNAUTHENTICATED && !rendezvous->deaf; i++) {
-        int fd = accept4(rendezvous->listener, NULL, NULL,
+        struct sockaddr_storage from = {0};
+        socklen_t len = sizeof(from);
+        int fd = accept4(rendezvous->listener, (struct sockaddr *)&from, &len,
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0)
-            add_client(rendezvous, fd);
+            add_client(rendezvous, fd, &from);
         else if (errno == EMFILE || errno == ENFILE)
             rendezvous->deaf = !make_room(rendezvous);
         else if (errno != ECONNABORTED && errno != EINTR)
@@ -642,8 +784,11 @@ static dt_result_t progress_clients(struct rendezvous *rendezvous,
             continue;
         client->due = dt_link_progress(client->link, rendezvous->now);
         rc = receive(rendezvous, client, err);
-        if (dt_link_state(client->link) == DT_LINK_BROKEN)
-            close_client(rendezvous, i);
+        if (dt_link_state(client->link) != DT_LINK_BROKEN)
+            continue;
+        if (dt_link_peer(client->link) == DT_NODE_ANY)
+            log_refusal(rendezvous, client->ip, dt_link_why(client->link));
+        close_client(rendezvous, i);
     }
     return rc;
 }
@@ -754,7 +899,7 @@ static void unprepare(struct rendezvous *rendezvous)
 
 dt_result_t dt_rendezvous_serve(int listener, const struct dt_identity *self,
                                 size_t ranks, int alive, int64_t deadline,
-                                struct dt_error *err)
+                                dt_rendezvous_log_t *log, struct dt_error *err)
 {
     struct dt_error why = {""};
     struct rendezvous rendezvous = {.listener = listener,
@@ -762,7 +907,8 @@ dt_result_t dt_rendezvous_serve(int listener, const struct dt_identity *self,
                                     .self = *self,
                                     .ranks = ranks,
                                     .now = dt_pmix_now(),
-                                    .deadline = deadline};
+                                    .deadline = deadline,
+                                    .log = log};
     rendezvous.self.node = DT_NODE_RENDEZVOUS;
     dt_result_t rc = prepare(&rendezvous, &why);
     if (rc == DT_SUCCESS) {
@@ -772,6 +918,9 @@ dt_result_t dt_rendezvous_serve(int listener, const struct dt_identity *self,
         else
             refuse_all(&rendezvous, why.text);
     }
+    const char *line = dt_strangers_total(&rendezvous.strangers);
+    if (line && log)
+        log(line);
     unprepare(&rendezvous);
     return rc == DT_SUCCESS ? rc : dt_error_set(err, rc, "%s", why.text);
 }

@@ -5,9 +5,9 @@
  * map. The others get the map from their parents in the tree.
  *
  * srun opens the socket and publishes its address to the nodes. Where that does
- * not reach them (srun --export=NONE) the daemon of the first node opens it, on
- * one of the ports that follow from job and step, and the others try these in
- * turn. No port is trusted: links prove job, step and node. */
+ * not reach them (not reach them the daemon of the first node opens it, on the
+ * first free one of the ports that follow from job and step, and the others try
+ * these, many at a time. No port is trusted: links prove job, step and node. */
 #ifndef DT_MESH_RENDEZVOUS_H
 #define DT_MESH_RENDEZVOUS_H
 
@@ -28,14 +28,16 @@
  * node. Set the deadline a little before that of the nodes, which so get the
  * reason. TIMED_OUT names the nodes that did not register; MISMATCH: two claim
  * the same; PROC_FAILED: one was lost after it had registered. ranks: of the
- * step. Such an error is sent to all nodes that are connected, and to those
- * that connect until deadline. */
+ * step. log gets lines about refused connections, as struct dt_net_host's
+ * refused does; NULL: nobody. Such an error is sent to all nodes that are
+ * connected, and to those that connect until deadline. */
+typedef void dt_rendezvous_log_t(const char *line);
 dt_result_t dt_rendezvous_serve(int listener, const struct dt_identity *self,
                                 size_t ranks, int alive, int64_t deadline,
-                                struct dt_error *err);
+                                dt_rendezvous_log_t *log, struct dt_error *err);
 
 /* The i-th port of a job and step, i < DT_RENDEZVOUS_PORTS. */
-#define DT_RENDEZVOUS_PORTS 16
+#define DT_RENDEZVOUS_PORTS 512
 uint16_t dt_rendezvous_port(uint32_t job, uint32_t step, size_t i);
 
 /* A listening socket on the first of these ports that is free, at any address
@@ -47,7 +49,7 @@ dt_result_t dt_rendezvous_listen(uint32_t job, uint32_t step, int *listener,
 
 /* One port, or all those of job and step if it is 0. */
 struct dt_rendezvous_address {
-    const char *hosts; /* names or addresses, with commas: tried in turn */
+    const char *hosts; /* names or addresses, with commas */
     uint16_t port;
 };
 

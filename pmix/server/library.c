@@ -21,8 +21,10 @@
 #include <pmix.h>
 #include <pmix_server.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -41,17 +43,37 @@ void dt_pmix_in_library(pmix_op_cbfunc_t fn, void *arg)
     PMIx_server_deregister_client(&nobody, fn, arg);
 }
 
+/* In dt-pmixd, which leaves no core file, its files in /proc are root's. They
+ * are not while one is opened; to read it, the process itself always may. */
+static int open_syscall(pid_t thread)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)thread);
+    bool hidden = prctl(PR_GET_DUMPABLE) == 0;
+    if (hidden)
+        prctl(PR_SET_DUMPABLE, 1);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (hidden)
+        prctl(PR_SET_DUMPABLE, 0);
+    return fd;
+}
+
 static enum activity activity_of(pid_t thread)
 {
-    char path[64], text[16] = "";
-    snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)thread);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    static pid_t opened; /* there is one such thread */
+    static int fd = -1;
+    char text[16] = "";
+    if (opened != thread) {
+        if (fd >= 0)
+            close(fd);
+        fd = open_syscall(thread);
+        opened = thread;
+    }
+    ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
+    if (n <= 0) {
+        opened = 0;
         return UNKNOWN;
-    ssize_t n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    if (n <= 0)
-        return UNKNOWN;
+    }
     if (!isdigit((unsigned char)*text)) /* "running" */
         return BUSY;
     long number = strtol(text, NULL, 10);

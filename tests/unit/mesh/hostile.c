@@ -15,7 +15,7 @@ struct lone {
     struct dt_mesh *mesh;
     struct dt_frame *frame[KEPT];
     size_t to[KEPT], n;
-    unsigned out, asked, done, told;
+    unsigned out, asked, done, told, ended, joined;
     dt_result_t rc;
 };
 
@@ -32,16 +32,16 @@ static void keep(void *arg, size_t node, struct dt_frame *frame)
 
 static void ended(void *arg, size_t rank, const struct dt_mesh_rank *state)
 {
-    (void)arg;
     (void)rank;
     (void)state;
+    ((struct lone *)arg)->ended++;
 }
 
 static void joined(void *arg, size_t rank, uint32_t incarnation)
 {
-    (void)arg;
     (void)rank;
     (void)incarnation;
+    ((struct lone *)arg)->joined++;
 }
 
 static void told(void *arg, size_t node, const void *data, size_t len)
@@ -431,6 +431,102 @@ static void test_out(void)
     dt_frame_unref(f);
 }
 
+/* ENDED or JOINED of rank 1, whose node sends it, or a broadcast; false: it is
+ * refused. */
+static bool feed_event(struct lone *lone, uint32_t number, bool end,
+                       uint32_t incarnation)
+{
+    struct dt_frame *f = dt_frame_begin(DT_WIRE_NEWS);
+    dt_frame_uint(f, 4, 1);
+    dt_frame_uint(f, 4, number);
+    dt_frame_uint(f, 1, end ? 1 : 2);
+    dt_frame_uint(f, 4, 1);
+    dt_frame_uint(f, 4, incarnation);
+    if (end)
+        dt_frame_uint(f, 6, 0);
+    f = made(f);
+    bool good = feed(lone, 1, f, f->len) == DT_SUCCESS;
+    dt_frame_unref(f);
+    return good;
+}
+
+static void test_incarnations(void)
+{
+    struct lone lone;
+    const struct dt_mesh_rank first = {.incarnation = 0},
+                              third = {.incarnation = 2};
+    receiver(&lone, 0, true);
+    ok(feed_event(&lone, 1, true, 0) && feed_event(&lone, 2, false, 1) &&
+           lone.ended == 1 && lone.joined == 1,
+       "a rank ends and is replaced");
+    ok(feed_event(&lone, 3, true, 0) && lone.ended == 1,
+       "that the first has ended says nothing about the second");
+    ok(feed_event(&lone, 4, false, 1) && feed_event(&lone, 5, false, 0) &&
+           lone.joined == 1,
+       "none joins twice");
+    ok(feed_event(&lone, 6, true, 1) && feed_event(&lone, 7, true, 1) &&
+           lone.ended == 2,
+       "nor ends twice");
+    dt_mesh_rank_joined(lone.mesh, 0);
+    ok(lone.joined == 1, "who lives is not replaced");
+    dt_mesh_rank_ended(lone.mesh, 0, &third);
+    ok(lone.ended == 2, "one that is not known does not end");
+    dt_mesh_rank_ended(lone.mesh, 0, &first);
+    dt_mesh_rank_joined(lone.mesh, 0);
+    dt_mesh_rank_ended(lone.mesh, 0, &first);
+    ok(lone.ended == 3 && lone.joined == 2 &&
+           dt_mesh_rank(lone.mesh, 0)->incarnation == 1 &&
+           !dt_mesh_rank(lone.mesh, 0)->ended,
+       "here too, the first is not the second");
+    lone_close(&lone);
+}
+
+static bool feed_broadcast(struct lone *lone, uint32_t number, size_t len)
+{
+    char *data = calloc(1, len);
+    struct dt_frame *f = dt_frame_begin(DT_WIRE_NEWS);
+    dt_frame_uint(f, 4, 1);
+    dt_frame_uint(f, 4, number);
+    dt_frame_uint(f, 1, 5);
+    if (!data)
+        abort();
+    dt_frame_bytes(f, data, len);
+    f = made(f);
+    bool good = feed(lone, 1, f, f->len) == DT_SUCCESS;
+    dt_frame_unref(f);
+    free(data);
+    return good;
+}
+
+static void test_limits(void)
+{
+    static char data[DT_MESH_BROADCAST_MAX + 1];
+    struct lone lone;
+    struct dt_error err;
+    receiver(&lone, 0, true);
+    ok(feed_broadcast(&lone, 1, DT_MESH_BROADCAST_MAX) && lone.told == 1,
+       "a broadcast as long as may be");
+    ok(!feed_broadcast(&lone, 2, DT_MESH_BROADCAST_MAX + 1) && lone.told == 1,
+       "one byte more is refused");
+    ok(dt_mesh_broadcast(lone.mesh, data, sizeof(data), &err) ==
+               DT_ERR_INVALID_ARG &&
+           lone.told == 1,
+       "and not sent");
+
+    /* who joins gets the events of before, but not all that ever were */
+    for (uint32_t i = 2; i < 40; i++)
+        feed_broadcast(&lone, i, DT_MESH_BROADCAST_MAX);
+    size_t before = lone.n, bytes = 0;
+    struct dt_frame *join = made(dt_frame_begin(DT_WIRE_JOIN));
+    feed(&lone, 2, join, 5);
+    for (size_t i = before; i < lone.n; i++)
+        bytes += lone.frame[i]->len;
+    ok(bytes > DT_MESH_BROADCAST_MAX && bytes <= 4 * DT_MESH_BROADCAST_MAX,
+       "of many events %zu bytes are kept", bytes);
+    dt_frame_unref(join);
+    lone_close(&lone);
+}
+
 static struct dt_map *make_map(void)
 {
     struct dt_map_entry *entry = calloc(NODES, sizeof(*entry));
@@ -462,6 +558,8 @@ int main(void)
     test_lies(s);
     test_result();
     test_out();
+    test_incarnations();
+    test_limits();
     for (size_t i = 0; i < SAMPLES; i++)
         dt_frame_unref(s[i].frame);
     dt_map_destroy(map);

@@ -117,6 +117,30 @@ static void test_munge_down(void)
     }
 }
 
+/* An acceptor that closes a connection in the middle of the handshake, to give
+ * its place to another. */
+static void test_closed(void)
+{
+    struct dt_link *both[2];
+    struct dt_identity id = identity(2);
+    int fds[2];
+    open_both(both);
+    dt_link_progress(both[0], now);
+    dt_link_progress(both[1], now);
+    dt_link_progress(both[0], now); /* its PROOF is on the way */
+    dt_link_close(both[1]);
+    dt_link_progress(both[0], now);
+    ok(broke(both[0], DT_IN_PROGRESS, "without a message"),
+       "closed in the middle of the handshake: %s", dt_link_why(both[0]));
+    make_pair(fds);
+    both[1] = open_link(fds[1], &id, DT_NODE_ANY);
+    ok(dt_link_retry(both[0], fds[0], now, NULL) == DT_SUCCESS,
+       "it is dialed once more");
+    turn(both, 5);
+    ok(is_open(both[0]) && is_open(both[1]), "and opens then");
+    close_both(both);
+}
+
 /* A peer that sends, but reads nothing. */
 static void test_unread(void)
 {
@@ -134,6 +158,7 @@ static void test_unread(void)
     close_both(both);
     dt_frame_unref(frame);
 }
+
 int main(void)
 {
     if (!munged_start(&munged))
@@ -143,6 +168,7 @@ int main(void)
     test_time();
     test_end();
     test_munge_down();
+    test_closed();
     test_unread();
     ok(descriptors() == before, "no descriptor is left");
     munged_stop(&munged);

@@ -49,12 +49,22 @@ static int listener(uint16_t *port)
 
 /* ---- threads: the rendezvous, and those who come ---- */
 
+static size_t logged;
+static char last_line[640];
+
+static void log_line(const char *line)
+{
+    logged++;
+    snprintf(last_line, sizeof(last_line), "%s", line);
+}
+
 struct rendezvous {
     pthread_t thread;
     int listener, alive;
     int life; /* closed, it ends the rendezvous; -1: none */
     uint16_t port;
     const char *pmix; /* NULL: as all */
+    uint32_t step;
     int64_t ms;
     dt_result_t rc;
     struct dt_error err;
@@ -66,9 +76,10 @@ static void *run_place(void *arg)
     struct dt_identity self = identity(DT_NODE_RENDEZVOUS);
     if (rendezvous->pmix)
         self.pmix = rendezvous->pmix;
+    self.step = rendezvous->step;
     rendezvous->rc = dt_rendezvous_serve(
         rendezvous->listener, &self, 2 * NODES, rendezvous->alive,
-        dt_pmix_now() + rendezvous->ms, &rendezvous->err);
+        dt_pmix_now() + rendezvous->ms, log_line, &rendezvous->err);
     return NULL;
 }
 
@@ -404,7 +415,7 @@ static void test_search(void)
     struct dt_identity self = identity(DT_NODE_RENDEZVOUS);
     struct dt_error err;
     fd = listener(&port);
-    ok(dt_rendezvous_serve(fd, &self, 8, pipes[0], dt_pmix_now() + LONG,
+    ok(dt_rendezvous_serve(fd, &self, 8, pipes[0], dt_pmix_now() + LONG, NULL,
                            &err) == DT_ERR_SYSTEM &&
            strstr(err.text, "ended"),
        "and the rendezvous: %s", err.text);
@@ -476,6 +487,73 @@ static void test_ports(void)
     close(taken);
 }
 
+/* Strangers have taken so many ports, and let those who connect wait. */
+static void test_squatters(uint32_t step, size_t taken)
+{
+    struct rendezvous rendezvous = {
+        .alive = -1, .life = -1, .ms = LONG / 4, .step = step};
+    struct client clients[NODES];
+    struct dt_error err = {""};
+    int *squatter = calloc(taken, sizeof(*squatter));
+    for (size_t i = 0; i < taken; i++)
+        if (dt_rendezvous_listen(JOB, step, &squatter[i], &err) != DT_SUCCESS)
+            abort();
+    if (dt_rendezvous_listen(JOB, step, &rendezvous.listener, &err) !=
+        DT_SUCCESS)
+        abort();
+    pthread_create(&rendezvous.thread, NULL, run_place, &rendezvous);
+    for (uint32_t i = 0; i < NODES; i++) {
+        make_guest(&clients[i], i, 0);
+        clients[i].self.step = step;
+        clients[i].ms = LONG / 4;
+    }
+    ok(join_all(clients, NODES, &rendezvous) == DT_SUCCESS,
+       "the rendezvous is found after %zu ports that do not reply: %s", taken,
+       clients[1].err.text);
+    for (uint32_t i = 0; i < NODES; i++)
+        free_guest(&clients[i]);
+    for (size_t i = 0; i < taken; i++)
+        close(squatter[i]);
+    free(squatter);
+}
+
+/* Strangers at the address of the nodes hold all places that it may have, and
+ * come again and again. */
+static int connect_to(uint16_t port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons(port),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)) < 0)
+        abort();
+    return fd;
+}
+
+static void test_strangers(size_t count)
+{
+    static int fds[300];
+    struct rendezvous rendezvous;
+    struct client clients[NODES];
+    logged = 0;
+    open_place(&rendezvous, -1, LONG);
+    for (size_t i = 0; i < count; i++)
+        fds[i] = connect_to(rendezvous.port);
+    for (uint32_t i = 0; i < NODES; i++) {
+        make_guest(&clients[i], i, rendezvous.port);
+        clients[i].ms = LONG / 4;
+    }
+    ok(join_all(clients, NODES, &rendezvous) == DT_SUCCESS,
+       "%zu strangers at the nodes' own address keep nobody out: %s", count,
+       clients[1].err.text);
+    ok(logged == 2 && strstr(last_line, "connections were refused in all"),
+       "they make two lines, the last one: %s", last_line);
+    for (uint32_t i = 0; i < NODES; i++)
+        free_guest(&clients[i]);
+    for (size_t i = 0; i < count; i++)
+        close(fds[i]);
+}
+
 int main(void)
 {
     if (!munged_start(&munged))
@@ -489,6 +567,10 @@ int main(void)
     test_search();
     test_version();
     test_ports();
+    test_squatters(7, 16);
+    test_squatters(8, 200);
+    test_strangers(40);
+    test_strangers(300);
     ok(descriptors() == before, "no descriptor is left");
     munged_stop(&munged);
     return tap_done();
