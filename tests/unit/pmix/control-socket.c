@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/step.h"
@@ -88,12 +89,66 @@ static void test_control(const char *directory)
     dt_control_close(NULL);
 }
 
+/* A process of another user, which may reach the socket. */
+static void test_other_user(const char *directory)
+{
+    struct dt_control *control;
+    if (geteuid() != 0 || dt_control_open(&control, directory, replace, NULL,
+                                          NULL) != DT_SUCCESS) {
+        ok(true, "another user # SKIP needs root");
+        return;
+    }
+    chmod(directory, 0755);
+    chmod(dt_control_path(control), 0777);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char text[64];
+        if (setgid(65534) != 0 || setuid(65534) != 0)
+            _exit(2);
+        int fd = call_in(dt_control_path(control));
+        send(fd, "replace 1 0", 11, MSG_NOSIGNAL);
+        _exit(recv(fd, text, sizeof(text), 0) > 0);
+    }
+    int status = 0;
+    asked = 0;
+    for (int i = 0; i < 3000 && waitpid(pid, &status, WNOHANG) == 0; i++) {
+        dt_control_progress(control);
+        usleep(10000);
+    }
+    ok(WIFEXITED(status) && WEXITSTATUS(status) == 0 && asked == 0,
+       "another user gets no answer");
+    chmod(directory, 0700);
+    dt_control_close(control);
+}
+
+/* What is not ours is left alone, also where this process could remove it. */
+static void test_other_directory(const char *path)
+{
+    struct stat st;
+    if (geteuid() != 0) {
+        ok(true, "another user's directory # SKIP needs root");
+        return;
+    }
+    mkdir(path, 0700);
+    ok(chown(path, 65534, 65534) == 0 &&
+           dt_directory_remove(path, NULL) == DT_ERR_INVALID_ARG &&
+           stat(path, &st) == 0,
+       "another user's directory is left alone");
+    rmdir(path);
+}
+
 int main(void)
 {
-    char path[64], inside[96], away[] = "/tmp/dt-away-XXXXXX", long_path[120];
+    char path[64], inside[96], away[] = "/tmp/dt-away-XXXXXX", long_path[120],
+                               file[32];
     struct stat st;
     if (!mkdtemp(away))
         return skip_all("no directory in /tmp");
+    snprintf(file, sizeof(file), "%s/file", away);
+    FILE *made = fopen(file, "w");
+    if (made)
+        fclose(made);
     /* of no other run either: what one that was killed has left is there */
     snprintf(path, sizeof(path), "/tmp/" DT_STEP_DIRECTORY "test-%s",
              strrchr(away, '-') + 1);
@@ -106,6 +161,7 @@ int main(void)
     ok(dt_directory_make(long_path, NULL) == DT_ERR_SYSTEM,
        "nor one too long for sockets");
     test_control(path);
+    test_other_user(path);
 
     snprintf(inside, sizeof(inside), "%s/a", path);
     mkdir(inside, 0700);
@@ -113,7 +169,7 @@ int main(void)
     ok(symlink(away, inside) == 0, "with a directory and a link in it");
     ok(dt_directory_remove(path, NULL) == DT_SUCCESS && lstat(path, &st) != 0,
        "it is removed");
-    ok(stat(away, &st) == 0, "and not what the link leads to");
+    ok(stat(file, &st) == 0, "and not what the link leads to");
     ok(dt_directory_remove(path, NULL) == DT_SUCCESS, "it may be gone already");
     ok(dt_directory_remove(away, NULL) == DT_ERR_INVALID_ARG,
        "another directory is left alone");
@@ -121,9 +177,18 @@ int main(void)
            DT_ERR_INVALID_ARG,
        "however it is written");
     ok(symlink(away, path) == 0 &&
-           dt_directory_remove(path, NULL) == DT_ERR_INVALID_ARG,
+           dt_directory_remove(path, NULL) == DT_ERR_INVALID_ARG &&
+           stat(file, &st) == 0,
        "and so is a link");
+    ok(dt_directory_make(path, NULL) == DT_ERR_SYSTEM && stat(file, &st) == 0,
+       "which is no directory to be made either");
     unlink(path);
+    ok(symlink("/tmp/dt-nowhere", path) == 0 &&
+           dt_directory_make(path, NULL) == DT_ERR_SYSTEM,
+       "nor is one to nowhere");
+    unlink(path);
+    test_other_directory(path);
+    unlink(file);
     rmdir(away);
     return tap_done();
 }

@@ -303,6 +303,21 @@ static void test_limits(void)
     free(value);
 }
 
+/* Nor more keys than that, however short; all but the last are pretended. */
+static void test_items(void)
+{
+    enum { MOST = 65536 };
+    size_t pretended = MOST - 1 - store.count;
+    struct q q = {.rank = 0, .range = SESSION, .key = "last", .value = "v"};
+    store.count += pretended;
+    ok(publish(q) == PMIX_SUCCESS && store.count == MOST,
+       "as many keys as may be");
+    q.key = "more";
+    ok(publish(q) == PMIX_ERR_OUT_OF_RESOURCE && store.count == MOST,
+       "and not one more");
+    store.count -= pretended;
+}
+
 static void test_damage(void)
 {
     struct q q = {.rank = 1, .range = SESSION, .key = "bad", .value = "v"};
@@ -350,6 +365,7 @@ int main(void)
     test_wait();
     test_incarnations();
     test_damage();
+    test_items();
     test_limits();
     lookup((struct q){.rank = 1, .wanted = 1, .key = "left"});
     dt_pmix_store_free(&store);
