@@ -34,8 +34,9 @@
 
 /* plugin in srun -> plugin in slurmstepd, which removes it: the port of the
  * rendezvous of the step's PMIx servers, or DT_ENV_PMIX_SLURMS: the ranks use
- * the server of srun's --mpi */
-#define DT_ENV_PMIX_MEET   "DT_PMIX_MEET"
+ * the server of srun's --mpi. Slurm passes names with SLURM_ to the nodes also
+ * with --export=NONE. */
+#define DT_ENV_PMIX_MEET   "SLURM_DT_PMIX_MEET"
 #define DT_ENV_PMIX_SLURMS "slurm"
 
 /* PMIx server -> supervisor: its socket, pmix/daemon/control_socket.h */

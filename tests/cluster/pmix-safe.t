@@ -188,6 +188,24 @@ END
     is 'the step continues: exit code' $? 0
     is 'with all its ranks' "$(met)" 4
 
+    # ---- strangers at all ports that job and step could determine
+
+    # shellcheck disable=SC2016 # perl's variables
+    squat='use Socket; for (20000 .. 31999) {
+        socket(my $s, AF_INET6, SOCK_STREAM, 0) or die;
+        push @s, $s if bind($s, pack_sockaddr_in6($_, "\0" x 16)) &&
+            listen($s, 5) }
+        open(my $f, ">", $ARGV[0]); print $f scalar @s; close $f; sleep 120'
+    touch "$cluster_share/squat" && chmod 666 "$cluster_share/squat"
+    in_node 0 bash -c 'ulimit -n 13000; exec "$@"' bash setpriv --reuid=65534 \
+        --regid=65534 --clear-groups perl -e "$squat" "$cluster_share/squat" &
+    squatter=$!
+    ok 'a stranger listens at all these ports' \
+        wait_for 20 test -s "$cluster_share/squat"
+    step -N2 -w n0,n1 --export=NONE "$program" meet
+    is '--export=NONE: the servers find each other' "$(met)" 4
+    kill "$squatter" && wait "$squatter" 2>/dev/null
+
     # ---- the attacked step
 
     wait "$attacked"

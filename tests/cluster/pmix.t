@@ -90,7 +90,7 @@ is 'arbitrary, uneven' \
 is 'three ranks on two nodes' "$(met -N2 -n3)" '0:n0 1:n0 2:n1'
 is 'one node' "$(met -N1 -n2)" '0:n0 1:n0'
 is 'one rank' "$(met -N1 -n1)" '0:n0'
-is '--export=NONE: at the first node' \
+is '--export=NONE' \
     "$(met -N3 --ntasks-per-node=1 --export=NONE)" '0:n0 1:n1 2:n2'
 
 sb srun -Q -N2 -n2 --gpus-per-node=1 --dt-gpus "$program" meet \
@@ -142,7 +142,10 @@ is '--dt-pmix=slurm: no server of ours' "$(env_of --dt-pmix=slurm)" ''
 is '--dt-pmix=none: no server' "$(env_of --dt-pmix=none)" ''
 is 'SLURM_DT_PMIX=none, too' "$(SLURM_DT_PMIX=none env_of)" ''
 is 'nor is a step that did not ask' "$(sb srun -Q -n1 env |
-    grep -c -E '^(PMIX|DT_PMIX)')" 0
+    grep -c -E '^(PMIX|DT_PMIX|SLURM_DT_PMIX_MEET)')" 0
+is 'nor one with a server: what srun told the nodes' \
+    "$(step -N2 -n2 --export=NONE /usr/bin/env
+    grep -c -E '^(SLURM_DT_PMIX_MEET|PMIX_RANK)' "$said")" 2
 is "a user's own settings of PMIx stay" \
     "$(PMIX_MCA_psec_base_verbose=1 step -n1 env
     grep '^PMIX_MCA_psec_b' "$said")" PMIX_MCA_psec_base_verbose=1
