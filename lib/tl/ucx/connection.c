@@ -16,14 +16,14 @@
  * messages wait. UCX 1.13 asserts, and aborts the process, that no peer dies
  * while something is queued for a connection that is being made.
  *
- * When a process ends, its connections are reset, and UCX reports that at once.
- * A host that vanishes is found by UCX's keepalive (UCX_KEEPALIVE_INTERVAL,
- * 20 s) where the network's transport has one, or by the caller's time-out.
+ * A peer that has ended is found by what is sent to it, by UCX's keepalive
+ * (UCX_KEEPALIVE_INTERVAL, 20 s), or by the caller's time-out.
  *
  * A rank that exited at once after its last message would reset connections on
  * which it still travels. So each rank first sends SHUTDOWN to those it is
  * connected with, and waits for theirs. */
 #include <sched.h>
+#include <stddef.h>
 #include <time.h>
 
 #include "tl/ucx/ucx.h"
@@ -67,8 +67,15 @@ static void send_ready(struct dt_ucx_peer *peer,
                                  .cb.send = on_ready_sent,
                                  .user_data = peer};
     ucs_status_ptr_t request = ucp_tag_send_sync_nbx(
-        peer->ep, control, sizeof(*control), DT_UCX_CONTROL_TAG, &param);
+        peer->ep, control, sizeof(*control), peer->control_tag, &param);
     peer->agreed = request == NULL;
+}
+
+static uint64_t prove(const struct dt_ucx_peer *peer,
+                      const struct dt_ucx_control *control)
+{
+    return dt_secret_word(&peer->key, control,
+                          offsetof(struct dt_ucx_control, proof));
 }
 
 /* Send a control message; the endpoint exists. */
@@ -76,12 +83,13 @@ static void send_control(struct dt_ucx_peer *peer,
                          enum dt_ucx_control_kind kind)
 {
     struct dt_ucx *ucx = peer->ucx;
-    struct dt_ucx_control *control = &ucx->out[kind];
+    struct dt_ucx_control *control = &peer->out[kind];
     *control = (struct dt_ucx_control){.kind = kind,
                                        .from = (uint32_t)ucx->rank,
                                        .by = kind == DT_UCX_HELLO ? ucx->rdma
                                                                   : ucx->by,
                                        .missing = ucx->missing};
+    control->proof = prove(peer, control);
     if (kind == DT_UCX_READY) {
         send_ready(peer, control);
         return;
@@ -91,17 +99,20 @@ static void send_control(struct dt_ucx_peer *peer,
                                  .cb.send = on_control_sent,
                                  .user_data = ucx};
     ucs_status_ptr_t request = ucp_tag_send_nbx(
-        peer->ep, control, sizeof(*control), DT_UCX_CONTROL_TAG, &param);
+        peer->ep, control, sizeof(*control), peer->control_tag, &param);
     ucx->controls_out += UCS_PTR_IS_PTR(request);
 }
 
 static void handle_control(struct dt_ucx *ucx,
                            const struct dt_ucx_control *control)
 {
-    if (!control->kind || control->from >= ucx->size ||
-        !ucx->peers[control->from].card.addr)
+    struct dt_ucx_peer *peer = NULL;
+    if (control->from < ucx->size)
+        peer = &ucx->peers[control->from];
+    if (!peer || !peer->card.addr || control->proof != prove(peer, control)) {
+        ucx->strangers++;
         return;
-    struct dt_ucx_peer *peer = &ucx->peers[control->from];
+    }
     peer->known_to_it = true;
     if (!peer->ready)
         dt_ucx_connect(peer);
@@ -121,35 +132,44 @@ static void handle_control(struct dt_ucx *ucx,
                     (size_t)control->by);
 }
 
+/* What was received is a control message, or somebody's attempt at one. */
+static void take_control(struct dt_ucx *ucx, ucs_status_t status)
+{
+    if (status == UCS_OK)
+        handle_control(ucx, &ucx->in);
+    else if (status == UCS_ERR_MESSAGE_TRUNCATED)
+        ucx->strangers++;
+}
+
 static void on_control(void *request, ucs_status_t status,
                        const ucp_tag_recv_info_t *info, void *arg)
 {
     struct dt_ucx *ucx = arg;
     (void)info;
-    if (status == UCS_OK)
-        handle_control(ucx, &ucx->in);
+    take_control(ucx, status);
     ucx->listening = NULL;
     ucp_request_free(request);
 }
 
 void dt_ucx_listen(struct dt_ucx *ucx)
 {
-    while (!ucx->listening) {
+    ucs_status_t status = UCS_OK;
+    while (!ucx->listening && status == UCS_OK) {
         ucx->in = (struct dt_ucx_control){0};
         ucp_request_param_t param = {.op_attr_mask =
                                          UCP_OP_ATTR_FIELD_CALLBACK |
                                          UCP_OP_ATTR_FIELD_USER_DATA,
                                      .cb.recv = on_control,
                                      .user_data = ucx};
-        ucs_status_ptr_t request =
-            ucp_tag_recv_nbx(ucx->worker, &ucx->in, sizeof(ucx->in),
-                             DT_UCX_CONTROL_TAG, DT_UCX_RANK_MASK, &param);
-        if (UCS_PTR_IS_PTR(request))
+        ucs_status_ptr_t request = ucp_tag_recv_nbx(
+            ucx->worker, &ucx->in, sizeof(ucx->in),
+            dt_ucx_control_tag(&ucx->secret), DT_UCX_MATCH, &param);
+        if (UCS_PTR_IS_PTR(request)) {
             ucx->listening = request;
-        else if (UCS_PTR_IS_ERR(request))
-            return;
-        else
-            handle_control(ucx, &ucx->in);
+        } else {
+            status = UCS_PTR_STATUS(request);
+            take_control(ucx, status);
+        }
     }
 }
 
@@ -319,7 +339,8 @@ static void drop_unexpected(struct dt_ucx *ucx)
                                                  UCP_OP_ATTR_FIELD_USER_DATA,
                                  .cb.recv = on_dropped,
                                  .user_data = ucx};
-    while ((message = ucp_tag_probe_nb(ucx->worker, 0, 0, 1, &info)))
+    for (; (message = ucp_tag_probe_nb(ucx->worker, 0, 0, 1, &info));
+         ucx->strangers++)
         ucx->drops += UCS_PTR_IS_PTR(
             ucp_tag_msg_recv_nbx(ucx->worker, &ucx->in, 0, message, &param));
 }

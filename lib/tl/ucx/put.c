@@ -102,16 +102,21 @@ static void moved(struct dt_ucx_put *put, ucs_status_ptr_t request)
         over(put, UCS_PTR_STATUS(request));
 }
 
+static const struct dt_ucx_peer *peer_of(const struct dt_ucx_put *put)
+{
+    return &put->ucx->peers[put->req->peer];
+}
+
 static ucp_ep_h ep_of(const struct dt_ucx_put *put)
 {
-    return put->ucx->peers[put->req->peer].ep;
+    return peer_of(put)->ep;
 }
 
 static void send_part(struct dt_ucx_put *put, uint64_t tag, const void *buf,
                       size_t len)
 {
     ucp_request_param_t param = moving(put);
-    tag |= (uint64_t)put->ucx->rank << DT_TAG_BITS;
+    tag = dt_ucx_tag(peer_of(put), true, tag);
     moved(put, ucp_tag_send_nbx(ep_of(put), buf, len, tag, &param));
 }
 
@@ -140,7 +145,7 @@ static void recv_part(struct dt_ucx_put *put, uint64_t tag, void *buf,
                                                  UCP_OP_ATTR_FIELD_USER_DATA,
                                  .cb.recv = on_received,
                                  .user_data = put};
-    tag |= (uint64_t)put->req->peer << DT_TAG_BITS;
+    tag = dt_ucx_tag(peer_of(put), false, tag);
     ucs_status_ptr_t request =
         ucp_tag_recv_nbx(put->ucx->worker, buf, len, tag, UINT64_MAX, &param);
     if (UCS_PTR_IS_PTR(request))
@@ -196,7 +201,7 @@ static void headed(struct dt_ucx_put *put, ucs_status_t status,
     if (status == UCS_OK) {
         bool head =
             info->sender_tag & DT_UCX_HEAD && info->length == sizeof(put->head);
-        req->tag = info->sender_tag & ~DT_UCX_TAG_MASK;
+        dt_ucx_take_notice(req, info);
         if (!head || put->head != req->len)
             status = UCS_ERR_MESSAGE_TRUNCATED;
     }
@@ -221,7 +226,7 @@ static void recv_head(struct dt_ucx_put *put)
                                  .cb.recv = on_headed,
                                  .user_data = put};
     ucp_worker_h worker = put->ucx->worker;
-    ucp_tag_t tag = put->req->tag | (uint64_t)put->req->peer << DT_TAG_BITS;
+    ucp_tag_t tag = dt_ucx_tag(peer_of(put), false, put->req->tag);
     ucp_tag_recv_info_t info = {0};
     ucp_tag_probe_nb(worker, tag, DT_UCX_MATCH, 0, &info);
     put->parts++;

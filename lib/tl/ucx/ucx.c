@@ -3,6 +3,7 @@
 /* ucx.c - the transport between any ranks, over UCX's tagged messages. */
 #include "tl/ucx/ucx.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +62,7 @@ static void received(struct dt_ucx *ucx, struct dt_tl_req *req,
                      ucs_status_t status, const ucp_tag_recv_info_t *info)
 {
     if (status == UCS_OK) {
-        req->tag = info->sender_tag & ~DT_UCX_TAG_MASK;
+        dt_ucx_take_notice(req, info);
         if (info->length != req->len || info->sender_tag & DT_UCX_HEAD)
             status = UCS_ERR_MESSAGE_TRUNCATED;
     }
@@ -149,10 +150,10 @@ static void post_send(struct dt_ucx *ucx, struct dt_tl_req *req)
         dt_ucx_put_send(ucx, req);
         return;
     }
+    const struct dt_ucx_peer *peer = &ucx->peers[req->peer];
     ucp_request_param_t param = describe(ucx, req);
-    ucs_status_ptr_t request =
-        ucp_tag_send_nbx(ucx->peers[req->peer].ep, req->buf, req->len,
-                         req->tag | (uint64_t)ucx->rank << DT_TAG_BITS, &param);
+    ucs_status_ptr_t request = ucp_tag_send_nbx(
+        peer->ep, req->buf, req->len, dt_ucx_tag(peer, true, req->tag), &param);
     if (UCS_PTR_IS_PTR(request))
         req->handle = request;
     else
@@ -166,7 +167,7 @@ static void post_recv(struct dt_ucx *ucx, struct dt_tl_req *req)
         return;
     }
     ucp_request_param_t param = describe(ucx, req);
-    ucp_tag_t wanted = req->tag | (uint64_t)req->peer << DT_TAG_BITS;
+    ucp_tag_t wanted = dt_ucx_tag(&ucx->peers[req->peer], false, req->tag);
     /* UCX 1.13 does not return the tag and length of a message that it received
      * at once */
     ucp_tag_recv_info_t info = {0};
@@ -227,7 +228,7 @@ static void ucx_irecv(struct dt_tl *tl, size_t rank, uint64_t tag, void *buf,
         /* what a peer sent before it died is still received */
         ucp_tag_recv_info_t info;
         if (!dt_ucx_puts(ucx, req) &&
-            ucp_tag_probe_nb(ucx->worker, tag | (uint64_t)rank << DT_TAG_BITS,
+            ucp_tag_probe_nb(ucx->worker, dt_ucx_tag(peer, false, tag),
                              DT_UCX_MATCH, 0, &info))
             post_recv(ucx, req);
     } else if (peer->ready) {
@@ -270,6 +271,24 @@ static void ucx_revoke(struct dt_tl *tl)
 
 /* ---- life ---- */
 
+static void forget_secrets(struct dt_ucx *ucx)
+{
+    dt_secret_forget(&ucx->secret);
+    for (size_t rank = 0; ucx->peers && rank < ucx->size; rank++)
+        dt_secret_forget(&ucx->peers[rank].key);
+}
+
+/* At the end, as a stranger may send one after the other. */
+static void report_strangers(const struct dt_ucx *ucx)
+{
+    if (ucx->strangers)
+        fprintf(stderr,
+                "dt: rank %zu dropped %zu messages that no receive asked for, "
+                "from strangers or from ranks of this step (UCX does not "
+                "report which)\n",
+                ucx->rank, ucx->strangers);
+}
+
 static void ucx_close(struct dt_tl *tl)
 {
     struct dt_ucx *ucx = ucx_of(tl);
@@ -287,6 +306,8 @@ static void ucx_close(struct dt_tl *tl)
     if (clean)
         dt_ucx_stop(ucx);
     dt_ucx_put_stop(ucx);
+    report_strangers(ucx);
+    forget_secrets(ucx);
     free(ucx->peers);
     free(ucx->cards);
     free(ucx->card);
@@ -296,10 +317,6 @@ static void ucx_close(struct dt_tl *tl)
 static dt_result_t ucx_open(const struct dt_tl_config *config,
                             struct dt_tl **tl, struct dt_error *err)
 {
-    if (config->size > DT_UCX_MAX_RANKS)
-        return dt_error_set(err, DT_ERR_SYSTEM,
-                            "%zu ranks: the UCX transport supports %zu at most",
-                            config->size, DT_UCX_MAX_RANKS);
     long gpu_memory;
     dt_result_t result =
         dt_env_long(DT_ENV_GPU_DIRECT, -1, 0, 1, &gpu_memory, err);
@@ -311,6 +328,7 @@ static dt_result_t ucx_open(const struct dt_tl_config *config,
     ucx->tl.ops = &dt_tl_ucx;
     ucx->rank = config->rank;
     ucx->size = config->size;
+    ucx->secret = *config->secret;
     result = dt_ucx_start(ucx, gpu_memory, err);
     *tl = ucx->worker && result == DT_SUCCESS ? &ucx->tl : NULL;
     if (!*tl)
@@ -322,6 +340,15 @@ static void ucx_address(struct dt_tl *tl, const void **addr, size_t *len)
 {
     *addr = ucx_of(tl)->card;
     *len = ucx_of(tl)->card_len;
+}
+
+static void make_keys(struct dt_ucx_peer *peer, const struct dt_secret *secret)
+{
+    const struct dt_secret *own = &peer->ucx->secret;
+    bool lower = peer->ucx->rank < dt_ucx_rank_of(peer);
+    dt_secret_pair(lower ? own : secret, lower ? secret : own, "dt-ucx",
+                   &peer->key);
+    peer->control_tag = dt_ucx_control_tag(secret);
 }
 
 static dt_result_t ucx_connect(struct dt_tl *tl, const struct dt_tl_peer *cards,
@@ -341,6 +368,7 @@ static dt_result_t ucx_connect(struct dt_tl *tl, const struct dt_tl_peer *cards,
         if (rank == ucx->rank || !cards[rank].addr)
             continue;
         peer->card = (struct dt_tl_peer){ucx->cards + used, cards[rank].len};
+        make_keys(peer, cards[rank].secret);
         memcpy(ucx->cards + used, cards[rank].addr, cards[rank].len);
         used += cards[rank].len;
     }

@@ -5,9 +5,10 @@
  * (registration), request.c (pending messages, failure), context.c (UCX's own
  * settings). Each calls only those that are listed after it.
  *
- * Tags on the wire: bits 0..39 and the notice bit are the caller's, bits 40..60
- * the rank of the sender, as UCX matches by tag alone. The highest such rank
- * marks control messages. Bits 61 and 62 are for put.c. */
+ * UCX delivers whatever reaches its worker, and matches by tag alone. So a tag
+ * on the wire is a keyed hash of the sender's rank and the caller's tag, by the
+ * key of the two ranks: the message of a stranger matches no receive. Only the
+ * notice bit and HEAD, which take no part in matching, can be read in it. */
 #ifndef DT_TL_UCX_UCX_H
 #define DT_TL_UCX_UCX_H
 
@@ -15,19 +16,12 @@
 
 #include "tl/tl.h"
 
-#define DT_UCX_RANK_BITS 21
-#define DT_UCX_RANK_MASK                                                       \
-    ((((uint64_t)1 << DT_UCX_RANK_BITS) - 1) << DT_TAG_BITS)
-#define DT_UCX_MAX_RANKS   (((size_t)1 << DT_UCX_RANK_BITS) - 1)
-#define DT_UCX_CONTROL_TAG DT_UCX_RANK_MASK
-
-/* HEAD only marks a message; messages with one of the others match only each
- * other. */
-#define DT_UCX_HEAD     ((uint64_t)1 << 61)
-#define DT_UCX_TICKET   ((uint64_t)1 << 62)
-#define DT_UCX_DONE     (DT_UCX_TICKET | DT_UCX_HEAD)
-#define DT_UCX_TAG_MASK (DT_UCX_RANK_MASK | DT_UCX_DONE)
-#define DT_UCX_MATCH    (~(DT_TAG_NOTICE | DT_UCX_HEAD))
+/* Kinds of put.c, added to the caller's tag. HEAD only marks a message;
+ * messages with one of the others match only each other. */
+#define DT_UCX_HEAD   ((uint64_t)1 << 61)
+#define DT_UCX_TICKET ((uint64_t)1 << 40)
+#define DT_UCX_DONE   ((uint64_t)1 << 41)
+#define DT_UCX_MATCH  (~(DT_TAG_NOTICE | DT_UCX_HEAD))
 
 /* From this length on messages are put, where both ends have RDMA. */
 #define DT_UCX_LONG ((size_t)64 << 10)
@@ -46,13 +40,17 @@ struct dt_ucx_control {
     uint64_t by;      /* REVOKE: the rank that failed first; HELLO: 1 if the
                        * network of the sender is RDMA */
     uint64_t missing; /* REVOKE: the rank that it misses + 1, or 0 */
+    uint64_t proof;   /* a word of the ranks' key for what is above */
 };
 
 struct dt_ucx;
 
 struct dt_ucx_peer {
     struct dt_ucx *ucx;
-    struct dt_tl_peer card;
+    struct dt_tl_peer card; /* without its secret */
+    struct dt_secret key;   /* its and ours */
+    ucp_tag_t control_tag;  /* where it receives control messages */
+    struct dt_ucx_control out[DT_UCX_CONTROL_KINDS]; /* what we send there */
     ucp_ep_h ep;
     struct dt_ucx_peer *next; /* of those that are connecting */
     size_t pending;           /* requests that need it */
@@ -84,6 +82,7 @@ struct dt_ucx_put;
 struct dt_ucx {
     struct dt_tl tl;
     size_t rank, size;
+    struct dt_secret secret; /* this rank's */
     ucp_context_h context;
     ucp_worker_h worker;
     ucp_address_t *addr;
@@ -96,11 +95,12 @@ struct dt_ucx {
     struct dt_ucx_memory *memories;
     struct dt_ucx_put *puts, *idle; /* all, and those not in use */
     uint64_t tickets;               /* issued so far */
-    struct dt_ucx_control out[DT_UCX_CONTROL_KINDS], in;
+    struct dt_ucx_control in;
     void *listening;     /* the receive of control messages */
     size_t controls_out; /* control messages that are being sent */
     size_t closes;       /* flushes and closes of endpoints under way */
     size_t drops;        /* receives of unexpected messages under way */
+    size_t strangers;    /* messages that nobody here could believe or expect */
     bool rdma;           /* the network moves data without the processor */
     bool gpu;            /* messages may be in GPU memory */
     bool watching;       /* UCX reports deaths, at least of some peers */
@@ -114,6 +114,31 @@ struct dt_ucx {
 static inline size_t dt_ucx_rank_of(const struct dt_ucx_peer *peer)
 {
     return (size_t)(peer - peer->ucx->peers);
+}
+
+/* The tag on the wire of a message that this rank sends to, or receives from, a
+ * peer. */
+static inline ucp_tag_t dt_ucx_tag(const struct dt_ucx_peer *peer, bool send,
+                                   uint64_t tag)
+{
+    const uint64_t hashed[2] = {send ? peer->ucx->rank : dt_ucx_rank_of(peer),
+                                tag & DT_UCX_MATCH};
+    return (dt_secret_word(&peer->key, hashed, sizeof(hashed)) & DT_UCX_MATCH) |
+           (tag & ~DT_UCX_MATCH);
+}
+
+/* A receive is complete: its tag gets the notice bit of what was sent. */
+static inline void dt_ucx_take_notice(struct dt_tl_req *req,
+                                      const ucp_tag_recv_info_t *info)
+{
+    req->tag = (req->tag & ~DT_TAG_NOTICE) | (info->sender_tag & DT_TAG_NOTICE);
+}
+
+/* Where the rank with this secret receives control messages. */
+static inline ucp_tag_t dt_ucx_control_tag(const struct dt_secret *secret)
+{
+    static const char purpose[] = "dt-ucx control messages";
+    return dt_secret_word(secret, purpose, sizeof(purpose)) & DT_UCX_MATCH;
 }
 
 /* Is this message put? Both ends give the same answer. UCX itself moves GPU
