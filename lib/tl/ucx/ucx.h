@@ -50,7 +50,6 @@ struct dt_ucx_peer {
     struct dt_tl_peer card; /* without its secret */
     struct dt_secret key;   /* its and ours */
     ucp_tag_t control_tag;  /* where it receives control messages */
-    struct dt_ucx_control out[DT_UCX_CONTROL_KINDS]; /* what we send there */
     ucp_ep_h ep;
     struct dt_ucx_peer *next; /* of those that are connecting */
     size_t pending;           /* requests that need it */
@@ -63,6 +62,7 @@ struct dt_ucx_peer {
     bool shutdown, shutdown_sent;
     bool revoked, revoke_sent;
     bool dead;
+    struct dt_ucx_control out[DT_UCX_CONTROL_KINDS]; /* sent to it */
 };
 
 /* UCX reserves it in front of each of its requests. */

@@ -112,7 +112,17 @@ is "dt_finalize tells that an open request failed" \
     "$(past_ucx fork -n 4 -N 2 "$ranks" lose-open | grep '^dt-fork')" \
     "dt-fork: rank 3: killed by signal 9"
 
-out=$(DT_TIMEOUT=2 UCX_KEEPALIVE_INTERVAL=1s fork -n 2 -N 2 "$ranks" stop 2>&1)
+# over UCX, as over RDMA
+over_it() { (over_ucx && fork "$@"); }
+first=$(fork -n 4 -N 2 "$ranks" all 2>&1)
+is "the same bits over UCX" "$(over_it -n 4 -N 2 "$ranks" all 2>&1)" "$first"
+for mode in groups notice open; do
+    ok "$mode over UCX" over_it -n 5 -N 3 "$ranks" "$mode"
+done
+is "a rank dies over UCX: only it fails" \
+    "$(past_ucx over_it -n 3 -N 3 "$ranks" die | grep '^dt-fork')" \
+    "dt-fork: rank 2: killed by signal 9"
+out=$(DT_TIMEOUT=2 over_it -n 2 -N 2 "$ranks" stop 2>&1)
 like "keepalives of the network do not put a time-out off" "$out" \
     'rank 0: timed out'
 out=$(DT_TIMEOUT=2 fork -n 3 -N 2 "$ranks" stop 2>&1)

@@ -8,6 +8,7 @@ top=$(cd "$(dirname "$0")/../../.." && pwd)
 . "$top/tests/lib/ucx.sh"
 . "$top/tests/lib/gpu-ranks.sh"
 export DT_MOCK_UCX=1 DT_GPU_DIRECT=1
+over_ucx
 
 # each rank alone on its node
 for n in 2 3; do
@@ -46,7 +47,7 @@ ok "one of three does not: every collective is right" one_without 3 all
 ok "and every message" one_without 3 messages
 ok "DT_GPU_DIRECT=0: all is staged" \
     with 1 DT_GPU_DIRECT=0 -n 2 -N 2 "$ranks" direct no
-ok "unset, over TCP: all is staged" \
+ok "unset, without RDMA: all is staged" \
     with 1 DT_GPU_DIRECT= -n 2 -N 2 "$ranks" direct no
 ok "a UCX without CUDA: all is staged" \
     with 1 DT_MOCK_UCX=0 -n 2 -N 2 "$ranks" direct no
