@@ -53,13 +53,15 @@ void die(struct rank *r)
     abort();
 }
 
-/* UCX between the processes of one machine, which it serves if one names what
- * it has to use; it watches a peer there only if it is asked to. */
+/* Unless the caller has named a network for UCX: between the processes of one
+ * machine. There it watches a peer only if it is asked to. */
 static void set_up_ucx(void)
 {
-    setenv("UCX_TLS", "posix,cma,self", 0);
-    setenv("UCX_POSIX_ERROR_HANDLING", "y", 0);
-    setenv("UCX_KEEPALIVE_INTERVAL", "300ms", 0);
+    if (getenv("UCX_TLS"))
+        return;
+    setenv("UCX_TLS", "posix,cma,self", 1);
+    setenv("UCX_POSIX_ERROR_HANDLING", "y", 1);
+    setenv("UCX_KEEPALIVE_INTERVAL", "300ms", 1);
 }
 
 void open_tl(struct rank *r)
