@@ -154,7 +154,8 @@ static void on_control(void *request, ucs_status_t status,
 void dt_ucx_listen(struct dt_ucx *ucx)
 {
     ucs_status_t status = UCS_OK;
-    while (!ucx->listening && status == UCS_OK) {
+    /* what comes before the peers are known waits in UCX */
+    while (ucx->peers && !ucx->listening && status == UCS_OK) {
         ucx->in = (struct dt_ucx_control){0};
         ucp_request_param_t param = {.op_attr_mask =
                                          UCP_OP_ATTR_FIELD_CALLBACK |
