@@ -29,7 +29,7 @@ static void test_traps(void)
     (void)!symlinkat("nowhere", dirfd, ".lock");
     refused("a link to nothing");
     ok(fstatat(dirfd, "nowhere", &st, 0) < 0, "which stays nothing");
-    linkat(dirfd, "victim", dirfd, ".lock", 0);
+    (void)!linkat(dirfd, "victim", dirfd, ".lock", 0);
     refused("another name of a file");
     mkfifoat(dirfd, ".lock", 0666);
     refused("a FIFO");
@@ -116,8 +116,8 @@ static void test_private(void)
     ok(dt_memory_private_dir(dirfd, "link", &fd, &why) == DT_ERR_INVALID_ARG,
        "nor through a link");
     if (geteuid() == 0) {
-        fchmodat(dirfd, "mine", 0700, 0);
-        fchownat(dirfd, "mine", 12345, 0, 0);
+        (void)!fchmodat(dirfd, "mine", 0700, 0);
+        (void)!fchownat(dirfd, "mine", 12345, 0, 0);
         ok(dt_memory_private_dir(dirfd, "mine", &fd, &why) ==
                DT_ERR_INVALID_ARG,
            "nor another user's");
