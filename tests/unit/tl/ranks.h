@@ -37,6 +37,8 @@ struct tl_case {
     void (*run)(struct rank *r);
     bool kills; /* the last rank dies by SIGKILL */
     bool loud;  /* UCX may log an error */
+    bool early; /* a peer dies before it is connected, which UCX over shared
+                 * memory need not notice: not for UCX */
 };
 
 /* Run the cases, with several numbers of ranks, on each of the transports (up
