@@ -110,8 +110,8 @@ int main(void)
     snprintf(program, sizeof(program), "%s/pmix/dt-pmixd", build ? build : ".");
     if (access(program, X_OK) != 0)
         return skip_all("no pmix/dt-pmixd");
-    snprintf(directory, sizeof(directory), DT_STEP_DIRECTORY "%d.0-test",
-             (int)getpid());
+    snprintf(directory, sizeof(directory),
+             "/tmp/" DT_STEP_DIRECTORY "%d.0-test", (int)getpid());
     int length =
         snprintf(config, sizeof(config),
                  "version %d\njob 1\nstep 0\nnode 0\nnodes 1\nname n0\n"
