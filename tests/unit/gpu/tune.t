@@ -142,7 +142,7 @@ echo same >new
 DT_MOCK_GPUS=0 tune new -n 2 >out 2>&1
 is "no GPU: an error, and the file stays" "$? $(cat new)" "1 same"
 like "no GPU: a line" "$(cat out)" \
-    'dt-bench: rank [01]: (GPU 0: the driver does not start|--mem cuda: rank [01] sees no GPU)'
+    'dt-bench: rank [01]: (CUDA: .* no GPU for this process|--mem cuda: rank [01] sees no GPU)'
 LD_LIBRARY_PATH=$tmp timeout -k 5 60 "$bench" --tune new --mem cuda >out 2>&1
 is "no driver: the same" "$? $(cat new)" "1 same"
 like "no driver: a line" "$(cat out)" '^dt-bench: --mem cuda: no driver'
