@@ -5,12 +5,13 @@
  * map. The others get the map from their parents in the tree.
  *
  * srun opens the socket and publishes its address to the nodes. Where that does
- * not reach them (not reach them the daemon of the first node opens it, on the
- * first free one of the ports that follow from job and step, and the others try
- * these, many at a time. No port is trusted: links prove job, step and node. */
+ * not reach them, the daemon of the first node opens it, on the first free one
+ * of the ports that follow from job and step, and the others try these, many at
+ * a time. No port is trusted: links prove job, step and node. */
 #ifndef DT_MESH_RENDEZVOUS_H
 #define DT_MESH_RENDEZVOUS_H
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "mesh/link.h"
@@ -19,6 +20,11 @@
 /* Deadlines are points in time of CLOCK_MONOTONIC, in ms. alive is a descriptor
  * that is never read: once it has hung up (the other end of a pipe or a socket
  * is closed) the step is over and the functions return SYSTEM. -1: none. */
+
+/* Poll until a point in time; false once fds[0], alive with the events
+ * DT_RENDEZVOUS_OVER, has hung up. For both sides. */
+#define DT_RENDEZVOUS_OVER POLLRDHUP
+bool dt_rendezvous_poll(struct pollfd *fds, nfds_t count, int64_t until);
 
 /* ---- serving ---- */
 
