@@ -147,11 +147,21 @@ dt_comm_t dt_comm_world(void);
 /* Make one communicator per color out of the ranks of comm, ordered by key,
  * then by rank in comm. color is >= 0, or DT_COLOR_NONE: this rank goes into
  * none, and *newcomm is NULL. Collective over comm, blocks. A rank can be in
- * 256 communicators at a time. Errors: INVALID_ARG, NO_MEMORY, those of the
+ * 255 communicators at a time. Errors: INVALID_ARG, NO_MEMORY, those of the
  * collectives. */
 #define DT_COLOR_NONE (-1)
 dt_result_t dt_comm_split(dt_comm_t comm, int color, int key,
                           dt_comm_t *newcomm);
+
+/* Make a communicator of n ranks of parent, of which ranks[i] gets number i.
+ * Collective over these ranks alone, blocks; parent may be in use meanwhile.
+ * All of them give the same ranks, and ranks that are in several new
+ * communicators make them in the same order (MPI_Comm_create_group, with one
+ * tag). A rank that is not among them need not call; if it does, *newcomm is
+ * NULL. Errors: INVALID_ARG, NO_MEMORY, those of the collectives: TIMED_OUT
+ * where one of them does not call. */
+dt_result_t dt_comm_create(dt_comm_t parent, const int *ranks, int n,
+                           dt_comm_t *newcomm);
 
 /* Free a communicator, but not the world's. Collective over it: waits for its
  * open requests, then for all its ranks. NULL is fine. Errors: INVALID_ARG,
@@ -324,8 +334,8 @@ dt_result_t dt_recv(void *buf, size_t count, dt_dtype_t dtype, int peer,
 
 /* Blocking calls of this thread between start and end only begin; end waits
  * for all of them and gives the first error. Groups nest: the outermost end
- * waits. dt_comm_split and dt_comm_destroy cannot be in a group. Errors of
- * end: INVALID_ARG without a start, and those of the calls. */
+ * waits. dt_comm_split, dt_comm_create and dt_comm_destroy cannot be in a
+ * group. Errors of end: INVALID_ARG without a start, and those of the calls. */
 dt_result_t dt_group_start(void);
 dt_result_t dt_group_end(void);
 

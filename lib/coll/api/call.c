@@ -38,6 +38,7 @@ static const struct {
     [DT_CALL_SPLIT] = {"dt_comm_split", NO_TYPE},
     [DT_CALL_DESTROY] = {"dt_comm_destroy", NO_TYPE},
     [DT_CALL_FINALIZE] = {"dt_finalize", NO_TYPE},
+    [DT_CALL_CREATE] = {"dt_comm_create", NO_TYPE},
 };
 
 const char *dt_call_name(enum dt_call_kind kind)

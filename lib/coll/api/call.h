@@ -27,8 +27,9 @@ enum dt_call_kind {
     DT_CALL_SPLIT,
     DT_CALL_DESTROY,
     DT_CALL_FINALIZE,
+    DT_CALL_CREATE,
 };
-#define DT_CALLS (DT_CALL_FINALIZE + 1)
+#define DT_CALLS (DT_CALL_CREATE + 1)
 
 struct dt_call {
     enum dt_call_kind kind;

@@ -82,6 +82,8 @@ static void fill(struct record *record, const struct dt_call *call)
         record->dtype = shape->dtype;
         fill_counts(record, call);
     }
+    if (call->kind == DT_CALL_CREATE)
+        record->counts = hash(0, shape->sendcounts, call->comm->size);
     if (dt_call_has_op(call->kind))
         record->op = shape->op;
     if (dt_call_has_root(call->kind))
@@ -125,7 +127,8 @@ static void describe(const struct record *record, char *text, size_t room)
                                                                   : "from",
                  (long long)record->root);
     if (record->counts && kind != DT_CALL_ALLTOALLV)
-        snprintf(counts, sizeof(counts), " (counts #%04x)",
+        snprintf(counts, sizeof(counts), " (%s #%04x)",
+                 kind == DT_CALL_CREATE ? "ranks" : "counts",
                  (unsigned)(record->counts >> 48));
     snprintf(text, room, "%s%s%s%s%s%s", dt_call_name(kind), type, counts,
              reduction, scale, root);

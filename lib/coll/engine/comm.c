@@ -40,7 +40,8 @@ static size_t piece_max(const struct dt_comm *comm)
     return most > 1 ? dt_board_piece_max(most) : 0;
 }
 
-static dt_result_t fill(struct dt_comm *comm, const size_t *members,
+/* apart: as if each rank were alone on its node. */
+static dt_result_t fill(struct dt_comm *comm, const size_t *members, bool apart,
                         struct dt_error *err)
 {
     const struct dt_world *world = comm->world;
@@ -53,7 +54,7 @@ static dt_result_t fill(struct dt_comm *comm, const size_t *members,
     }
     for (size_t i = 0; i < comm->size; i++) {
         comm->members[i] = members ? members[i] : i;
-        node_of[i] = world->layout.node_of[comm->members[i]];
+        node_of[i] = apart ? i : world->layout.node_of[comm->members[i]];
         if (comm->members[i] == world->rank)
             comm->rank = i;
     }
@@ -165,9 +166,9 @@ static const struct dt_comm_ops ops = {
     .close = dt_comm_close,
 };
 
-dt_result_t dt_comm_open(struct dt_world *world, const size_t *members,
-                         size_t size, uint32_t id, uint64_t serial,
-                         struct dt_comm **out, struct dt_error *err)
+static dt_result_t create(struct dt_world *world, const size_t *members,
+                          size_t size, uint32_t id, struct dt_comm **out,
+                          struct dt_error *err)
 {
     struct dt_comm *comm = calloc(1, sizeof(*comm));
     if (!comm)
@@ -177,28 +178,67 @@ dt_result_t dt_comm_open(struct dt_world *world, const size_t *members,
     comm->size = size;
     comm->id = id;
     comm->last = &comm->active;
-    dt_result_t rc = fill(comm, members, err);
-    if (rc != DT_SUCCESS)
-        goto free_comm;
+    dt_result_t rc = fill(comm, members, id == DT_COMM_CREATE, err);
+    if (rc != DT_SUCCESS) {
+        free_comm(comm);
+        return rc;
+    }
     comm->layout.piece_max = piece_max(comm);
+    *out = comm;
+    return DT_SUCCESS;
+}
+
+/* With the lock held. */
+static void enter(struct dt_comm *comm)
+{
+    struct dt_world *world = comm->world;
+    world->comms[comm->id] = comm;
+    world->comm_ops = &ops;
+    if (comm->id >= world->ncomms)
+        world->ncomms = comm->id + 1;
+}
+
+dt_result_t dt_comm_open(struct dt_world *world, const size_t *members,
+                         size_t size, uint32_t id, uint64_t serial,
+                         struct dt_comm **out, struct dt_error *err)
+{
+    struct dt_comm *comm;
+    dt_result_t rc = create(world, members, size, id, &comm, err);
+    if (rc != DT_SUCCESS)
+        return rc;
     dt_world_lock(world);
     rc = world->comms[id] || serial <= world->serial
              ? DT_IN_PROGRESS
              : open_board(comm, serial, err);
     if (rc == DT_SUCCESS) {
-        world->comms[id] = comm;
-        world->comm_ops = &ops;
-        if (id >= world->ncomms)
-            world->ncomms = id + 1;
+        enter(comm);
         world->serial = serial;
     }
     dt_world_unlock(world);
     if (rc != DT_SUCCESS)
-        goto free_comm;
-    *out = comm;
-    return DT_SUCCESS;
-
-free_comm:
-    free_comm(comm);
+        free_comm(comm);
+    else
+        *out = comm;
     return rc;
+}
+
+dt_result_t dt_comm_open_plain(struct dt_world *world, const size_t *members,
+                               size_t size, struct dt_comm **out,
+                               struct dt_error *err)
+{
+    dt_result_t rc = create(world, members, size, DT_COMM_CREATE, out, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    pthread_mutex_lock(&world->create);
+    dt_world_lock(world);
+    enter(*out);
+    dt_world_unlock(world);
+    return DT_SUCCESS;
+}
+
+void dt_comm_close_plain(struct dt_comm *comm)
+{
+    struct dt_world *world = comm->world;
+    dt_comm_close(comm);
+    pthread_mutex_unlock(&world->create);
 }

@@ -39,6 +39,15 @@ dt_result_t dt_comm_open(struct dt_world *world, const size_t *members,
                          size_t size, uint32_t id, uint64_t serial,
                          struct dt_comm **comm, struct dt_error *err);
 
+/* Make a communicator of DT_COMM_CREATE, on which some ranks of the world, in
+ * rising order, agree about another one. It has messages alone and no board, so
+ * nothing has to be agreed upon to make it. Blocks while another thread of this
+ * rank has one. Error: NO_MEMORY. */
+dt_result_t dt_comm_open_plain(struct dt_world *world, const size_t *members,
+                               size_t size, struct dt_comm **comm,
+                               struct dt_error *err);
+void dt_comm_close_plain(struct dt_comm *comm);
+
 /* Nothing may be running on it, unless the world has failed. NULL is fine.
  * Takes the lock. */
 void dt_comm_close(struct dt_comm *comm);

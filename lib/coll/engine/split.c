@@ -37,6 +37,7 @@ struct member {
 };
 
 struct split {
+    const char *name; /* of the public call */
     struct dt_comm *comm;
     int color, key;
     struct wish *wishes;
@@ -48,10 +49,10 @@ struct split {
     uint64_t serial;
 };
 
-static dt_result_t no_memory(struct dt_error *err)
+static dt_result_t no_memory(const struct split *split, struct dt_error *err)
 {
     return dt_error_set(err, DT_ERR_NO_MEMORY,
-                        "dt_comm_split: no memory for a communicator");
+                        "%s: no memory for a communicator", split->name);
 }
 
 /* An allgather of some bytes of each rank. */
@@ -73,7 +74,7 @@ static dt_result_t gather_wishes(struct split *split, struct dt_error *err)
     dt_world_lock(world);
     mine.serial = world->serial;
     for (size_t id = 0; id < DT_COMMS; id++)
-        if (!world->comms[id])
+        if (!world->comms[id] && id != DT_COMM_CREATE)
             mine.free[id / 64] |= (uint64_t)1 << id % 64;
     dt_world_unlock(world);
     return gather(split->comm, &mine, split->wishes, sizeof(mine), err);
@@ -155,8 +156,9 @@ static int32_t open_one(struct split *split, unsigned try,
                             split->id, split->serial, newcomm, err);
     else
         *why = dt_error_set(err, DT_ERR_NO_MEMORY,
-                            "dt_comm_split: no communicator id is free on all "
-                            "ranks: destroy some first");
+                            "%s: no communicator id is free on all ranks: "
+                            "destroy some first",
+                            split->name);
     return *why == DT_SUCCESS       ? OPENED
            : *why == DT_IN_PROGRESS ? TAKEN
                                     : REFUSED;
@@ -186,9 +188,9 @@ static dt_result_t attempt(struct split *split, unsigned try,
         return DT_IN_PROGRESS;
     if (why == DT_SUCCESS)
         return dt_error_set(err, DT_ERR_NO_MEMORY,
-                            "dt_comm_split: rank %zu could not open its part "
-                            "of the new communicator",
-                            who);
+                            "%s: rank %zu could not open its part of the new "
+                            "communicator",
+                            split->name, split->comm->members[who]);
     *err = refusal;
     return why;
 }
@@ -203,14 +205,14 @@ static dt_result_t run(struct split *split, struct dt_comm **newcomm,
     split->members = calloc(n, sizeof(*split->members));
     split->ranks = calloc(n, sizeof(*split->ranks));
     if (!split->wishes || !split->outcomes || !split->members || !split->ranks)
-        rc = no_memory(err);
+        rc = no_memory(split, err);
     for (unsigned try = 0; rc == DT_IN_PROGRESS && try < TRIES; try++)
         rc = attempt(split, try, newcomm, err);
     if (rc == DT_IN_PROGRESS)
         rc = dt_error_set(err, DT_ERR_NO_MEMORY,
-                          "dt_comm_split: other threads took the communicator "
-                          "ids %d times: destroy some first",
-                          TRIES);
+                          "%s: other threads took the communicator ids %d "
+                          "times: destroy some first",
+                          split->name, TRIES);
     free(split->wishes);
     free(split->outcomes);
     free(split->members);
@@ -221,7 +223,16 @@ static dt_result_t run(struct split *split, struct dt_comm **newcomm,
 dt_result_t dt_split(struct dt_comm *comm, int color, int key,
                      struct dt_comm **newcomm, struct dt_error *err)
 {
-    struct split split = {.comm = comm, .color = color, .key = key};
+    struct split split = {
+        .name = "dt_comm_split", .comm = comm, .color = color, .key = key};
+    *newcomm = NULL;
+    return run(&split, newcomm, err);
+}
+
+dt_result_t dt_create(struct dt_comm *plain, int key, struct dt_comm **newcomm,
+                      struct dt_error *err)
+{
+    struct split split = {.name = "dt_comm_create", .comm = plain, .key = key};
     *newcomm = NULL;
     return run(&split, newcomm, err);
 }

@@ -235,6 +235,7 @@ dt_result_t dt_world_open(struct dt_world **out, struct dt_error *err)
     if (!world)
         return no_memory(err);
     pthread_mutex_init(&world->lock, NULL);
+    pthread_mutex_init(&world->create, NULL);
     dt_result_t rc = read_settings(world, err);
     if (rc == DT_SUCCESS)
         rc = dt_boot_open(&world->boot, err);
@@ -275,6 +276,7 @@ void dt_world_close(struct dt_world *world)
     if (world->boot)
         world->boot->ops->close(world->boot);
     dt_layout_fini(&world->layout);
+    pthread_mutex_destroy(&world->create);
     pthread_mutex_destroy(&world->lock);
     free(world);
 }

@@ -18,10 +18,12 @@ struct dt_device;
 struct dt_memory;
 struct dt_progress;
 
-/* Communicators that a rank can be in at a time, as a tag has eight bits for
- * the id; and the id of the world's. */
-#define DT_COMMS      256
-#define DT_COMM_WORLD 0
+/* The ids of communicators, as a tag has eight bits for one; that of the
+ * world's; and that on which ranks agree about a new communicator of theirs
+ * before they have one. */
+#define DT_COMMS       256
+#define DT_COMM_WORLD  0
+#define DT_COMM_CREATE 1
 
 /* What the world does with a communicator. It knows nothing else of one, so
  * that communicators can be built on it. */
@@ -55,6 +57,7 @@ struct dt_world {
     /* One thread at a time makes progress: this lock covers all below, the
      * transports, and communicators as comm.h says. */
     pthread_mutex_t lock;
+    pthread_mutex_t create;          /* held while DT_COMM_CREATE is in use */
     _Atomic unsigned waiting;        /* threads that want the lock */
     struct dt_comm *comms[DT_COMMS]; /* by id */
     const struct dt_comm_ops *comm_ops;

@@ -110,11 +110,36 @@ static void uneven(void)
              NULL, "than its receiver expects");
 }
 
+static void create(void)
+{
+    int ranks[64], n = dt_size();
+    dt_comm_t comm = NULL;
+    char want[96];
+    for (int r = 0; r < n; r++)
+        ranks[r] = odd() ? n - 1 - r : r;
+    dt_result_t rc = dt_comm_create(dt_comm_world(), ranks, n, &comm);
+    snprintf(want, sizeof(want), "rank %d calls dt_comm_create (ranks #",
+             n - 1);
+    told(rc, NULL, want);
+    expect(!comm, "no communicator");
+    ranks[0] = n - 1;
+    ranks[n - 1] = 0;
+    for (int r = 1; r < n - 1; r++)
+        ranks[r] = r;
+    expect(dt_comm_create(dt_comm_world(), ranks, n, &comm) == DT_SUCCESS &&
+               dt_comm_rank(comm) == (odd()            ? 0
+                                      : dt_rank() == 0 ? n - 1
+                                                       : dt_rank()),
+           "the same ranks");
+    expect(dt_comm_destroy(comm) == DT_SUCCESS, "destroy");
+}
+
 void mode_check(int argc, char **argv)
 {
     float x;
     (void)argc, (void)argv;
     plain();
+    create();
     more();
     uneven();
     /* messages are not compared */

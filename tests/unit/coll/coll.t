@@ -48,6 +48,8 @@ while read -r n nodes; do
     ok "$on: many requests at once" fork -n "$n" -N "$nodes" "$ranks" requests
     ok "$on: communicators of communicators" \
         fork -n "$n" -N "$nodes" "$ranks" comms
+    ok "$on: communicators of some ranks, which they make alone" \
+        fork -n "$n" -N "$nodes" "$ranks" create
     ok "$on: messages and groups" fork -n "$n" -N "$nodes" "$ranks" groups
     ok "$on: three threads on three communicators" \
         fork -n "$n" -N "$nodes" "$ranks" threads
@@ -56,7 +58,7 @@ done <<'END'
 4 1
 5 2
 END
-ok "256 communicators, and one too many" fork -n 3 -N 2 "$ranks" exhaust
+ok "255 communicators, and one too many" fork -n 3 -N 2 "$ranks" exhaust
 with() { (export "${@:2:$1}" && shift $(($1 + 1)) && fork "$@"); }
 for nodes in 1 2; do
     ok "DT_CHECK=1 names who differs, $nodes nodes" \

@@ -76,11 +76,11 @@ void mode_comms(int argc, char **argv)
     }
 }
 
-/* 256 communicators, and one too many, although rank 0 has room for it. A rank
+/* 255 communicators, and one too many, although rank 0 has room for it. A rank
  * that is not in the one too many does not fail. */
 void mode_exhaust(int argc, char **argv)
 {
-    enum { FREE = 255 };
+    enum { FREE = 254 };
     dt_comm_t comm[FREE + 1] = {NULL}, none = NULL;
     int rank = dt_rank();
     (void)argc, (void)argv;
@@ -109,6 +109,115 @@ void mode_exhaust(int argc, char **argv)
     for (int i = 0; i < FREE; i++)
         destroy(comm[i]);
     expect(dt_barrier(WORLD) == DT_SUCCESS, "barrier");
+}
+
+/* ---- create ---- */
+
+static void ascending(int n, const int *ranks, const char *what)
+{
+    dt_comm_t comm = NULL;
+    expect(dt_comm_create(dt_comm_world(), ranks, n, &comm) == DT_SUCCESS, "%s",
+           what);
+    members(comm, n, ranks, what);
+    destroy(comm);
+}
+
+/* Two sets at once, of which one has destroyed its communicator long before
+ * the other begins: nobody waits for who is not in it. */
+static void test_disjoint(int rank, int size)
+{
+    int odd[64], even[64], nodd = 0, neven = 0, token = 1;
+    for (int r = 0; r < size; r++)
+        if (r % 2)
+            odd[nodd++] = r;
+        else
+            even[neven++] = r;
+    if (rank % 2)
+        ascending(nodd, odd, "odd ranks");
+    if (rank == 1) /* the even ones begin when this arrives */
+        expect(dt_send(&token, 1, DT_DTYPE_I32, 0, WORLD) == DT_SUCCESS,
+               "send");
+    if (rank == 0 && size > 1)
+        expect(dt_recv(&token, 1, DT_DTYPE_I32, 1, WORLD) == DT_SUCCESS,
+               "recv");
+    if (rank % 2 == 0)
+        ascending(neven, even, "even ranks");
+}
+
+/* A ring of pairs: each rank is in two, and makes them in the same order. */
+static void test_pairs(int rank, int size)
+{
+    dt_comm_t pair[2] = {NULL, NULL};
+    int n = 0;
+    for (int r = 0; r < size; r++) {
+        const int ranks[] = {(r + 1) % size, r};
+        if (ranks[0] == r || (rank != ranks[0] && rank != ranks[1]))
+            continue;
+        expect(dt_comm_create(dt_comm_world(), ranks, 2, &pair[n]) ==
+                   DT_SUCCESS,
+               "pair %d", r);
+        expect(dt_comm_rank(pair[n]) == (rank == r), "the order as given");
+        n++;
+    }
+    for (int i = 0; i < n; i++) {
+        int32_t one = 1, sum = 0;
+        expect(SUM_I32(&one, &sum, 1, pair[i]) == DT_SUCCESS && sum == 2,
+               "pair %d sums", i);
+    }
+    for (int i = 0; i < n; i++)
+        destroy(pair[i]);
+}
+
+/* Ranks of a communicator in another order, in another order. */
+static void test_nested(int rank, int size)
+{
+    dt_comm_t back = NULL, again = NULL;
+    int ranks[64], want[64], n = 0;
+    dt_comm_split(dt_comm_world(), 0, -rank, &back);
+    for (int i = size - 1; i >= 0; i -= 2) {
+        ranks[n] = i; /* which is rank size - 1 - i of the world */
+        want[n++] = size - 1 - i;
+    }
+    expect(dt_comm_create(back, ranks, n, &again) == DT_SUCCESS, "of a child");
+    expect((again != NULL) == (rank % 2 == 0), "NULL for who is not in it");
+    destroy(back);
+    if (again)
+        members(again, n, want, "ranks of the child");
+    destroy(again);
+}
+
+static void refused(dt_comm_t parent, const int *ranks, int n, const char *text)
+{
+    dt_comm_t comm = dt_comm_world();
+    expect(dt_comm_create(parent, ranks, n, &comm) != DT_SUCCESS &&
+               comm == dt_comm_world() && strstr(dt_last_error(), text),
+           "%s", text);
+}
+
+void mode_create(int argc, char **argv)
+{
+    int rank = dt_rank(), size = dt_size(), all[64];
+    (void)argc, (void)argv;
+    for (int r = 0; r < size; r++)
+        all[r] = r;
+    refused(NULL, all, 1, "no communicator");
+    refused(dt_comm_world(), NULL, 1, "at NULL");
+    refused(dt_comm_world(), all, 0, "expected 1 to");
+    refused(dt_comm_world(), all, size + 1, "expected 1 to");
+    refused(dt_comm_world(), (int[]){size}, 1, "ranks[0] is");
+    refused(dt_comm_world(), (int[]){-1}, 1, "ranks[0] is");
+    if (size > 1)
+        refused(dt_comm_world(), (int[]){size - 1, size - 1}, 2, "twice");
+    dt_group_start();
+    refused(dt_comm_world(), all, size, "group");
+    dt_group_end();
+    for (int i = 0; i < 300; i++) /* more than there are ids */
+        ascending(size, all, "all ranks");
+    ascending(1, &rank, "alone");
+    test_disjoint(rank, size);
+    test_pairs(rank, size);
+    test_nested(rank, size);
+    expect(dt_barrier(WORLD) == DT_SUCCESS, "the world goes on");
 }
 
 /* ---- threads ---- */

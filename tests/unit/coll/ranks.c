@@ -15,6 +15,7 @@ static const struct mode modes[] = {
     {"misuse", mode_misuse, false, misuse_before_init},
     {"check", mode_check, false},
     {"comms", mode_comms, false},
+    {"create", mode_create, false},
     {"exhaust", mode_exhaust, false},
     {"threads", mode_threads, false},
     {"groups", mode_groups, false},

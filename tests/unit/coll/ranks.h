@@ -58,6 +58,7 @@ void mode_notice(int argc, char **argv);
 void mode_misuse(int argc, char **argv);
 void mode_check(int argc, char **argv);
 void mode_comms(int argc, char **argv);
+void mode_create(int argc, char **argv);
 void mode_exhaust(int argc, char **argv);
 void mode_threads(int argc, char **argv);
 void mode_groups(int argc, char **argv);
