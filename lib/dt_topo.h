@@ -263,6 +263,7 @@ typedef enum dt_place_note {
     DT_PLACE_NOTE_SPLIT = 1 << 4,    /* a task's GPUs span NUMA nodes */
     DT_PLACE_NOTE_NO_PEER = 1 << 5,  /* hides GPUs it could reach directly */
     DT_PLACE_NOTE_LOST = 1 << 6,     /* a granted GPU is lost */
+    DT_PLACE_NOTE_MIG = 1 << 7,      /* has one MIG instance of several */
 } dt_place_note_t;
 
 /* One task. GPUs, NICs and NUMA nodes are indices of the topology. */
@@ -291,11 +292,13 @@ typedef struct dt_place_score {
  * partition of the granted ones with the most NVLinks inside the parts, then
  * the shortest PCI paths, then the fewest NUMA nodes; ties go to fewer pairs
  * across packages, then to the first in order of GPUs. Larger shares first.
- * With more tasks than GPUs task i owns GPU i*ngpus/ntasks. CPUs: the cores
- * near the GPUs, whole, cut evenly and contiguously between the tasks that
- * share them. It permutes what was granted and never adds. INVALID_ARG with a
- * line that says what to do: no GPU granted, more asked for than granted, a
- * map that names what is not there. */
+ * With more tasks than GPUs task i owns GPU i*ngpus/ntasks. A task whose first
+ * GPU is a MIG instance has and sees that alone, as CUDA opens no other; other
+ * tasks see no instance. CPUs: the cores near the GPUs, whole, cut contiguously
+ * between the tasks that share them, by how many of these GPUs each owns. It
+ * permutes what was granted and never adds. INVALID_ARG with a line that says
+ * what to do: no GPU granted, more asked for than granted, a map that names
+ * what is not there. */
 dt_result_t dt_place(const dt_place_request_t *request, dt_place_task_t *task,
                      struct dt_error *err);
 

@@ -28,6 +28,10 @@ static const struct {
     {DT_PLACE_NOTE_FEW_CPUS, true,
      "fewer cores than tasks were granted near some GPUs, tasks share them: "
      "ask for more with --cpus-per-task=<n>, or use --dt-cpu-bind=none"},
+    {DT_PLACE_NOTE_MIG, true,
+     "CUDA opens one MIG instance in a process: each task has one, and the "
+     "others granted to it are not used: start as many tasks as there are "
+     "instances, or ask for fewer"},
     {DT_PLACE_NOTE_SPLIT, false,
      "the GPUs of some tasks are in different NUMA nodes"},
 };

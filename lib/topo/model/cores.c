@@ -16,6 +16,7 @@ struct cores {
     size_t ntasks;
     dt_place_task_t *task;
     uint64_t near[DT_PLACE_MAX_TASKS]; /* localities of a task */
+    uint8_t weight[DT_PLACE_MAX_TASKS][DT_TOPO_MAX_GPUS]; /* its GPUs in each */
     uint16_t have[DT_PLACE_MAX_TASKS]; /* cores of a task, so far */
 };
 
@@ -122,6 +123,7 @@ static void locate_tasks(struct cores *c)
                 seen[gpu] = true;
             }
             c->near[t] |= (uint64_t)1 << locality[gpu];
+            c->weight[t][locality[gpu]]++;
             any = any || near[gpu];
         }
         if (!any)
@@ -192,16 +194,27 @@ static void lend(struct cores *c, const struct atom *atom, size_t j)
     task->notes |= DT_PLACE_NOTE_FEW_CPUS;
 }
 
-static void cut_evenly(struct cores *c, const struct atom *atom)
+/* In proportion to their GPUs here; where that leaves a sharer without any
+ * core, each gets one first. */
+static void cut_by_gpus(struct cores *c, const struct atom *atom, size_t here)
 {
     uint16_t from[DT_PLACE_MAX_TASKS + 1];
-    if (atom->ncores < atom->nsharers) {
-        for (size_t j = 0; j < atom->nsharers; j++)
+    size_t sum[DT_PLACE_MAX_TASKS + 1], n = atom->nsharers, first = 0;
+    if (atom->ncores < n) {
+        for (size_t j = 0; j < n; j++)
             lend(c, atom, j);
         return;
     }
-    for (size_t j = 0; j <= atom->nsharers; j++)
-        from[j] = (uint16_t)(j * atom->ncores / atom->nsharers);
+    sum[0] = 0;
+    for (size_t j = 0; j < n; j++)
+        sum[j + 1] = sum[j] + c->weight[atom->sharer[j]][here];
+    for (size_t j = 0; j < n; j++)
+        if (sum[j] * atom->ncores / sum[n] ==
+            sum[j + 1] * atom->ncores / sum[n])
+            first = 1;
+    for (size_t j = 0; j <= n; j++)
+        from[j] = (uint16_t)(first * j +
+                             sum[j] * (atom->ncores - first * n) / sum[n]);
     hand_out(c, atom, from);
 }
 
@@ -285,7 +298,7 @@ static void cut(struct cores *c)
             size_t first = (size_t)__builtin_ctzll(localities);
             if (many == 1 && dt_cpuset_equal(&atom.cpus, &c->locality[first])) {
                 borrow(c, &spare, localities, &atom);
-                cut_evenly(c, &atom);
+                cut_by_gpus(c, &atom, first);
             } else {
                 cut_by_need(c, &atom);
             }

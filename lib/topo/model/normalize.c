@@ -208,38 +208,90 @@ static void number_cpus(dt_topo_t *topo)
     }
 }
 
-/* The CPUs of set, unless some core is known: n ranges of equal length are n
- * threads of each core, as Linux numbers them. */
-static void infer_cores(dt_topo_t *topo, const dt_cpuset_t *set)
+/* Siblings are the CPUs c and c + offset of a set. Only two things show the
+ * offset: a set of two equal runs of more than one CPU, as Linux numbers the
+ * threads of cores, and a node that has each CPU of the upper half of its
+ * numbers in the set of that in the lower half. Runs of one CPU show nothing:
+ * some firmware numbers the CPUs of two sockets in turn. */
+
+/* The distance of the two runs of the set; 0: it has no such runs. */
+static size_t run_distance(const dt_cpuset_t *set)
 {
-    uint16_t cpus[DT_TOPO_MAX_CPUS];
-    size_t n = 0, nranges = 0, length = 0, run = 0;
-    bool equal = true;
-    for (uint16_t c = 0; c < DT_TOPO_MAX_CPUS; c++) {
-        if (!dt_cpuset_has(set, c)) {
-            run = 0;
-            continue;
-        }
-        if (topo->cpu[c].core != DT_TOPO_NO_CORE)
-            return;
-        cpus[n++] = c;
-        run++;
-        nranges += run == 1;
-        if (nranges == 1)
-            length = run;
-        equal = equal && run <= length;
+    size_t start[2] = {0}, length[2] = {0}, n = 0;
+    bool in = false;
+    for (size_t c = 0; c < DT_TOPO_MAX_CPUS; c++) {
+        bool has = dt_cpuset_has(set, c);
+        if (has && !in && n == 2)
+            return 0;
+        if (has && !in)
+            start[n++] = c;
+        if (has)
+            length[n - 1]++;
+        in = has;
     }
-    size_t ncores = equal && length * nranges == n ? length : n;
-    for (size_t i = 0; i < n; i++) /* the lowest CPU stands for its core */
-        topo->cpu[cpus[i]].core = cpus[i % ncores];
+    return n == 2 && length[0] == length[1] && length[0] > 1
+               ? start[1] - start[0]
+               : 0;
+}
+
+/* Half the number of all CPUs, if the sets agree that siblings are so far
+ * apart, and nothing is missing; else 0. */
+static size_t half_distance(const dt_topo_t *topo)
+{
+    size_t half = topo->ncpus / 2, sets = 0;
+    for (uint32_t i = 0; i < topo->nnumas; i++)
+        sets += !is_empty(&topo->numa[i].cpus);
+    if (sets < 2 || topo->ncpus % 2) /* one set shows nothing */
+        return 0;
+    for (size_t c = 0; c < half; c++) {
+        const dt_topo_cpu_t *low = &topo->cpu[c], *high = &topo->cpu[c + half];
+        if (!low->present || !high->present || low->numa < 0 ||
+            low->numa != high->numa)
+            return 0;
+    }
+    return half;
+}
+
+/* 0: nothing shows it, or sets differ. */
+static size_t sibling_distance(const dt_topo_t *topo)
+{
+    uint32_t n = topo->nnumas ? topo->nnumas : topo->ngpus;
+    size_t distance = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t d = run_distance(topo->nnumas ? &topo->numa[i].cpus
+                                             : &topo->gpu[i].cpus);
+        if (d && distance && d != distance)
+            return 0;
+        distance = d ? d : distance;
+    }
+    return distance ? distance : half_distance(topo);
+}
+
+/* Set the cores of the CPUs of set, unless one is known: the lowest CPU stands
+ * for its core. */
+static void infer_cores(dt_topo_t *topo, const dt_cpuset_t *set,
+                        size_t distance)
+{
+    for (size_t c = 0; c < DT_TOPO_MAX_CPUS; c++)
+        if (dt_cpuset_has(set, c) && topo->cpu[c].core != DT_TOPO_NO_CORE)
+            return;
+    for (size_t c = 0; c < DT_TOPO_MAX_CPUS; c++) {
+        if (!dt_cpuset_has(set, c))
+            continue;
+        bool second = distance && c >= distance &&
+                      dt_cpuset_has(set, c - distance) &&
+                      topo->cpu[c - distance].core == c - distance;
+        topo->cpu[c].core = (uint16_t)(second ? c - distance : c);
+    }
 }
 
 static void number_cores(dt_topo_t *topo)
 {
+    size_t distance = sibling_distance(topo);
     for (uint32_t i = 0; i < topo->nnumas; i++)
-        infer_cores(topo, &topo->numa[i].cpus);
+        infer_cores(topo, &topo->numa[i].cpus, distance);
     for (uint32_t i = 0; topo->nnumas == 0 && i < topo->ngpus; i++)
-        infer_cores(topo, &topo->gpu[i].cpus);
+        infer_cores(topo, &topo->gpu[i].cpus, distance);
     /* an unused number, for CPUs without a core */
     uint16_t renamed[DT_TOPO_MAX_CPUS], next = 0;
     memset(renamed, 0xff, sizeof(renamed));

@@ -196,7 +196,28 @@ static void own_named(const dt_place_request_t *request, dt_place_task_t *task)
     }
 }
 
-static void own_gpus(const dt_place_request_t *request, dt_place_task_t *task)
+/* NVIDIA's only parts of a GPU. */
+static bool is_mig(const dt_topo_t *topo, uint8_t gpu)
+{
+    return topo->gpu[gpu].vendor == DT_VENDOR_NVIDIA &&
+           topo->gpu[gpu].part >= 0;
+}
+
+/* A process opens one MIG instance, and none beside a whole GPU. */
+static void leave_one_instance(const dt_topo_t *topo, dt_place_task_t *task)
+{
+    size_t n = 1;
+    for (size_t i = 1; i < task->nown; i++) {
+        if (!is_mig(topo, task->own[0]) && !is_mig(topo, task->own[i]))
+            task->own[n++] = task->own[i];
+        else
+            task->notes |= DT_PLACE_NOTE_MIG;
+    }
+    task->nown = (uint32_t)n;
+}
+
+static void assign_gpus(const dt_place_request_t *request,
+                        dt_place_task_t *task)
 {
     if (request->policy == DT_PLACE_MAP || request->policy == DT_PLACE_MASK)
         own_named(request, task);
@@ -207,6 +228,13 @@ static void own_gpus(const dt_place_request_t *request, dt_place_task_t *task)
             own(&task[t], request->gpu[t * request->ngpus / request->ntasks]);
 }
 
+static void own_gpus(const dt_place_request_t *request, dt_place_task_t *task)
+{
+    assign_gpus(request, task);
+    for (size_t t = 0; t < request->ntasks; t++)
+        leave_one_instance(request->topo, &task[t]);
+}
+
 /* ---- visible GPUs ---- */
 
 static bool is_in(const uint8_t *list, size_t n, uint8_t gpu)
@@ -214,9 +242,12 @@ static bool is_in(const uint8_t *list, size_t n, uint8_t gpu)
     return memchr(list, gpu, n) != NULL;
 }
 
-static void see(dt_place_task_t *task, uint8_t gpu)
+/* Of MIG instances, a task sees its own and no other. */
+static void see(const dt_topo_t *topo, dt_place_task_t *task, uint8_t gpu)
 {
-    if (!is_in(task->visible, task->nvisible, gpu))
+    bool alone = is_mig(topo, task->own[0]) || is_mig(topo, gpu);
+    if (!is_in(task->visible, task->nvisible, gpu) &&
+        (!alone || gpu == task->own[0]))
         task->visible[task->nvisible++] = gpu;
 }
 
@@ -225,13 +256,13 @@ static void see(dt_place_task_t *task, uint8_t gpu)
 static void see_in_turns(const dt_place_request_t *request,
                          const dt_place_task_t *all, dt_place_task_t *task)
 {
-    size_t turns = request->ntasks > request->ngpus ? 0 : all[0].nown;
+    size_t turns = request->ntasks > request->ngpus ? 0 : request->ngpus;
     for (size_t turn = 0; turn < turns; turn++)
         for (size_t t = 0; t < request->ntasks; t++)
             if (turn < all[t].nown)
-                see(task, all[t].own[turn]);
+                see(request->topo, task, all[t].own[turn]);
     for (size_t i = 0; i < request->ngpus; i++) /* shared ones: in order */
-        see(task, request->gpu[i]);
+        see(request->topo, task, request->gpu[i]);
 }
 
 static void see_gpus(const dt_place_request_t *request,
@@ -242,14 +273,14 @@ static void see_gpus(const dt_place_request_t *request,
         return;
     }
     for (size_t i = 0; i < task->nown; i++)
-        see(task, task->own[i]);
+        see(request->topo, task, task->own[i]);
     if (request->policy != DT_PLACE_ROTATE)
         return;
     size_t last = 0;
     while (request->gpu[last] != task->own[task->nown - 1])
         last++;
     for (size_t i = 1; i < request->ngpus; i++)
-        see(task, request->gpu[(last + i) % request->ngpus]);
+        see(request->topo, task, request->gpu[(last + i) % request->ngpus]);
 }
 
 /* ---- notes for the user ---- */
@@ -300,7 +331,9 @@ static uint32_t note_task(const dt_place_request_t *request,
             notes |= DT_PLACE_NOTE_SPLIT;
     for (size_t i = 0; i < request->ngpus; i++) {
         uint8_t gpu = request->gpu[i];
-        if (is_in(task->visible, task->nvisible, gpu))
+        if (is_in(task->visible, task->nvisible, gpu) ||
+            is_mig(request->topo, gpu) ||
+            is_mig(request->topo, task->own[0])) /* instances have no peers */
             continue;
         for (size_t j = 0; j < task->nown; j++)
             if (dt_topo_path(request->topo, task->own[j], gpu) < DT_PATH_SYS)

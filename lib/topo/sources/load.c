@@ -139,8 +139,11 @@ dt_result_t dt_topo_read(const char *data, size_t len, dt_topo_t **topo,
     dt_result_t rc = read_any(data, len, &format, &made, err);
     if (rc != DT_SUCCESS)
         return rc;
-    if (format != &format_text)
-        dt_topo_text(made->source, sizeof(made->source), format->name);
+    if (format != &format_text) {
+        char source[sizeof(made->source)];
+        snprintf(source, sizeof(source), "%s%s", format->name, made->source);
+        dt_topo_text(made->source, sizeof(made->source), source);
+    }
     *topo = made;
     return DT_SUCCESS;
 }
@@ -166,7 +169,8 @@ static void note_source(const char *path, const struct format *format,
     const char *file = strcmp(path, "-") == 0 ? "from standard input"
                        : slash                ? slash + 1
                                               : path;
-    snprintf(source, sizeof(source), "%s %s", format->name, file);
+    snprintf(source, sizeof(source), "%s %s%s", format->name, file,
+             topo->source + strlen(format->name)); /* the reader's remark */
     dt_topo_text(topo->source, sizeof(topo->source), source);
     if (format == &format_nccl && strcmp(path, "-") != 0)
         note_nccl_file(path, topo);

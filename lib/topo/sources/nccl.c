@@ -514,6 +514,7 @@ dt_result_t dt_topo_read_nccl(const char *data, size_t len, dt_topo_t **topo,
     r->topo = made;
     r->err = err;
     r->pci = r->numa = -1;
+    r->tree.whole = true;
     rc = read_all(r, data, len);
     if (rc == DT_SUCCESS) {
         *topo = made;

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* nvidia_smi.c - a topology from the text of nvidia-smi topo -m, with whatever
  * is around it. Cells are told apart by blanks, since people paste tabs as
- * spaces; so a row whose last columns are empty is read by what the others look
- * like. */
+ * spaces; so a row with empty cells in its last columns is read by what the
+ * others look like, and, where it still has tabs, by these. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +39,7 @@ struct reader {
     struct dt_error *err;
     size_t ndevices, ncolumns;
     bool more_columns; /* some that we do not know */
+    bool no_nic_rows;
     char name[DT_TOPO_MAX_DEVICES][MAX_NAME];
     int device[DT_TOPO_MAX_DEVICES]; /* index: of GPU, or ngpus + of NIC */
     enum column column[MAX_COLUMNS];
@@ -344,17 +345,29 @@ static dt_result_t read_tail_cell(struct reader *r, size_t row,
     return DT_SUCCESS;
 }
 
-/* With fewer words than columns some cell is blank: only a list of CPUs in the
- * first is certain. */
+/* Is the first cell behind the devices empty, as two tabs show? */
+static bool first_is_empty(const struct reader *r)
+{
+    const struct word *last = r->line.word + r->ndevices;
+    size_t tabs = 0;
+    for (const char *at = last->at + last->len; at < last[1].at; at++)
+        tabs += *at == '\t';
+    return tabs > 1;
+}
+
+/* With fewer words than columns some cell is blank. Certain are a list of CPUs
+ * in the first, and that only the first is blank. */
 static dt_result_t read_tail(struct reader *r, size_t row)
 {
     const struct word *word = r->line.word + r->ndevices + 1;
-    size_t n = r->line.n - r->ndevices - 1;
+    size_t n = r->line.n - r->ndevices - 1, first = 0;
     if (n > r->ncolumns && !r->more_columns)
         return bad_row(r, row, "one cell too many,", &word[r->ncolumns]);
     if (r->device[row] >= (int)r->topo->ngpus)
         return DT_SUCCESS;
-    if (n < r->ncolumns) {
+    if (n && n + 1 == r->ncolumns && first_is_empty(r)) {
+        first = 1;
+    } else if (n < r->ncolumns) {
         if (!n || r->column[0] != COLUMN_CPUS ||
             (!memchr(word->at, '-', word->len) &&
              !memchr(word->at, ',', word->len)))
@@ -362,17 +375,58 @@ static dt_result_t read_tail(struct reader *r, size_t row)
         n = 1;
     }
     dt_result_t rc = DT_SUCCESS;
-    for (size_t i = 0; i < n && i < r->ncolumns && rc == DT_SUCCESS; i++)
-        rc = read_tail_cell(r, row, r->column[i], &word[i]);
+    for (size_t i = 0; i < n && first + i < r->ncolumns && rc == DT_SUCCESS;
+         i++)
+        rc = read_tail_cell(r, row, r->column[first + i], &word[i]);
     return rc;
+}
+
+static bool is_nic(const struct reader *r, size_t row)
+{
+    return r->device[row] >= (int)r->topo->ngpus;
+}
+
+/* The rows of the GPUs tell all paths but those between NICs. */
+static void mirror_nics(struct reader *r)
+{
+    uint32_t ngpus = r->topo->ngpus, n = ngpus + r->topo->nnics;
+    r->no_nic_rows = true;
+    for (uint32_t gpu = 0; gpu < ngpus; gpu++)
+        for (uint32_t nic = ngpus; nic < n; nic++)
+            r->topo->pci[nic][gpu] = r->topo->pci[gpu][nic];
+}
+
+static bool begins_row(const struct reader *r)
+{
+    for (size_t i = 0; i < r->ndevices; i++)
+        if (is(&r->line.word[0], r->name[i]))
+            return true;
+    return false;
+}
+
+/* Are the rows of all NICs left out? The last row of a GPU is whole then, and
+ * what follows is nothing, or a whole line that is no row. */
+static bool lacks_nics(const struct reader *r, size_t row, bool more)
+{
+    for (size_t i = 0; i < r->ndevices; i++)
+        if (is_nic(r, i) != (i >= row))
+            return false;
+    return r->at[-1] == '\n' && (!more || !begins_row(r));
 }
 
 static dt_result_t read_row(struct reader *r, size_t row)
 {
     bool more;
-    do
+    const char *before;
+    do {
+        before = r->at;
         more = next_line(r);
-    while (more && r->line.n == 0);
+    } while (more && r->line.n == 0);
+    if (lacks_nics(r, row, more)) {
+        r->at = before; /* it may be of the legend */
+        mirror_nics(r);
+        return DT_SUCCESS;
+    }
     if (!more || !is(&r->line.word[0], r->name[row]))
         return bad_row(r, row, "it is missing", NULL);
     if (r->line.n < r->ndevices + 1)
@@ -442,7 +496,8 @@ static void fill_numas(dt_topo_t *topo)
 static dt_result_t read_all(struct reader *r)
 {
     dt_result_t rc = find_header(r);
-    for (size_t i = 0; i < r->ndevices && rc == DT_SUCCESS; i++)
+    for (size_t i = 0; i < r->ndevices && !r->no_nic_rows && rc == DT_SUCCESS;
+         i++)
         rc = read_row(r, i);
     if (rc == DT_SUCCESS)
         rc = check_symmetry(r);
@@ -468,6 +523,8 @@ dt_result_t dt_topo_read_matrix(const char *data, size_t len, dt_topo_t **topo,
     r->topo = made;
     r->err = err;
     rc = read_all(r);
+    if (rc == DT_SUCCESS && r->no_nic_rows)
+        strcpy(made->source, " (without the rows of NICs)");
     if (rc == DT_SUCCESS) {
         *topo = made;
         made = NULL;

@@ -44,10 +44,11 @@ static int common_bridge(const struct dt_pci_tree *tree, int a, int b)
     return a;
 }
 
-/* Is there at most one bridge between common and what hangs under bridge? */
+/* Is what hangs under bridge on a port of the switch that common is part of? */
 static bool at_port(const struct dt_pci_tree *tree, int bridge, int common)
 {
-    return bridge == common || tree->bridge[bridge].parent == common;
+    return bridge == common ||
+           (!tree->whole && tree->bridge[bridge].parent == common);
 }
 
 static dt_path_t path_class(const struct dt_pci_tree *tree, int common, int a,

@@ -17,6 +17,7 @@ struct dt_pci_bridge {
 };
 
 struct dt_pci_tree {
+    bool whole; /* each bridge is a whole switch, not one port of it */
     size_t n;
     struct dt_pci_bridge bridge[DT_PCI_MAX_BRIDGES];
 };
@@ -31,6 +32,7 @@ int dt_pci_add(struct dt_pci_tree *tree, const char *name, int parent,
  * the nearest common bridge c of two devices:
  *   c is a host bridge                          PHB
  *   both at most one bridge below c             PIX (the two ports of a switch)
+ *   in a tree of whole switches: both below c   PIX
  *   else                                        PXB
  * and with none: left UNKNOWN, for dt_topo_normalize(). The switches kept are
  * the bridges where devices part; chains between them are left out. */

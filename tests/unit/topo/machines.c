@@ -24,7 +24,7 @@ static void print_notes(FILE *to, uint32_t notes)
 {
     static const char *const words[] = {"unknown",  "shared", "few-cpus",
                                         "far-cpus", "split",  "no-peer",
-                                        "lost"};
+                                        "lost",     "mig"};
     const char *before = " notes=";
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (notes & (1U << i)) {
@@ -307,12 +307,14 @@ static bool is_granted(const dt_place_request_t *request, uint8_t gpu)
     return memchr(request->gpu, gpu, request->ngpus) != NULL;
 }
 
-/* Each granted GPU is some task's, and nothing else is; no CPU but the
- * granted, and some for each task, not shared unless it is said. */
+/* Each granted GPU is some task's, unless it is said that MIG instances are
+ * not, and nothing else is; no CPU but the granted, and some for each task, not
+ * shared unless it is said. */
 static bool keeps_to_grant(const dt_place_request_t *request,
                            const dt_place_task_t *task)
 {
     uint64_t owned = 0;
+    uint32_t notes = 0;
     dt_cpuset_t used = {0}, both;
     for (uint32_t t = 0; t < request->ntasks; t++) {
         for (uint32_t i = 0; i < task[t].nown; i++) {
@@ -331,8 +333,10 @@ static bool keeps_to_grant(const dt_place_request_t *request,
         if (dt_cpuset_count(&both) && !(task[t].notes & DT_PLACE_NOTE_FEW_CPUS))
             return false;
         dt_cpuset_or(&used, &used, &task[t].cpus);
+        notes |= task[t].notes;
     }
-    return (uint32_t)__builtin_popcountll(owned) == request->ngpus;
+    return notes & DT_PLACE_NOTE_MIG ||
+           (uint32_t)__builtin_popcountll(owned) == request->ngpus;
 }
 
 /* Every second GPU, every second core, or the CPUs of one package only. */

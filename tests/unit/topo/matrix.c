@@ -98,6 +98,12 @@ static void test_empty_cells(void)
        "CPUs but no NUMA node");
     dt_topo_destroy(topo);
     topo = read_matrix("\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+                       "GPU0\t X \t\t5\t\tN/A\n");
+    ok(topo && topo->gpu[0].numa == 0 && topo->numa[0].id == 5 &&
+           has_cpus(&topo->gpu[0], ""),
+       "a NUMA node but no CPUs");
+    dt_topo_destroy(topo);
+    topo = read_matrix("\tGPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
                        "GPU0\t X \t0-7\t0-1\tN/A\n");
     ok(topo && topo->gpu[0].numa < 0 && has_cpus(&topo->gpu[0], "0-7"),
        "near to several NUMA nodes, it is not known which is nearest");
@@ -129,7 +135,11 @@ static void test_bad(void)
         {"no header", ROW0 ROW1, "line 1: a row"},
         {"the header alone", HEAD, "row GPU0: it is missing"},
         {"a missing row", HEAD ROW0 ROW2, "line 3: row GPU1: it is missing"},
-        {"a matrix without its end", HEAD ROW0 ROW1, "row mlx5_0: it is"},
+        {"a matrix without its end", HEAD ROW0 "GPU1 PIX X PXB 0-3",
+         "row mlx5_0: it is"},
+        {"a part of a row", HEAD ROW0 ROW1 "mlx5", "row mlx5_0: it is"},
+        {"some NICs' rows", "GPU0 NIC0 NIC1\nGPU0 X PIX PIX\nNIC0 PIX X PXB\n",
+         "row NIC1: it is"},
         {"a short row", HEAD ROW0 "GPU1 PIX X\n" ROW2,
          "row GPU1: it is too short"},
         {"a long row", HEAD ROW0 "GPU1 PIX X PXB 0-3 4\n" ROW2,
@@ -166,15 +176,36 @@ static void test_bad(void)
     dt_topo_destroy(topo);
 }
 
-/* Wherever it is cut, it is whole or refused. */
+static void test_no_nic_rows(void)
+{
+    dt_topo_t *topo = read_matrix(HEAD ROW0 ROW1);
+    ok(topo && topo->nnics == 1 &&
+           dt_topo_path(topo, 0, topo->ngpus) == DT_PATH_PXB &&
+           dt_topo_path(topo, topo->ngpus, 1) == DT_PATH_PXB &&
+           strstr(topo->source, "without the rows of NICs"),
+       "the rows of the GPUs are enough");
+    dt_topo_destroy(topo);
+    topo = read_matrix("GPU0 NIC0 NIC1\nGPU0 X PIX SYS\n\nLegend:\n\n"
+                       "  NIC1: mlx5_7\n");
+    ok(topo && topo->nnics == 2 && topo->pci[1][0] == DT_PATH_PIX &&
+           topo->pci[2][0] == DT_PATH_SYS &&
+           strcmp(topo->nic[1].name, "mlx5_7") == 0,
+       "with a legend behind them");
+    dt_topo_destroy(topo);
+}
+
+/* Wherever it is cut, it is whole or refused; it is whole behind the last GPU.
+ */
 static void test_cut(void)
 {
     static const char text[] = HEAD ROW0 ROW1 ROW2;
+    static const size_t whole = sizeof(HEAD ROW0 ROW1) - 1;
     size_t wrong = 0;
     for (size_t len = 0; len < sizeof(text) - sizeof(" X\n") + 1; len++) {
         char *cut = strndup(text, len);
         dt_topo_t *topo = NULL;
-        if (dt_topo_read_matrix(cut, len, &topo, NULL) == DT_SUCCESS)
+        if ((dt_topo_read_matrix(cut, len, &topo, NULL) == DT_SUCCESS) !=
+            (len == whole))
             wrong++;
         dt_topo_destroy(topo);
         free(cut);
@@ -188,6 +219,7 @@ int main(void)
     test_old();
     test_empty_cells();
     test_bad();
+    test_no_nic_rows();
     test_cut();
     return tap_done();
 }

@@ -97,11 +97,34 @@ static void cores(void)
            topo->cpu[3].core == topo->cpu[11].core &&
            topo->cpu[0].core != topo->cpu[1].core,
        "equal ranges are siblings");
-    ok(topo->cpu[4].core != topo->cpu[12].core && topo->cpu[12].core == 8,
-       "unequal ranges are not, and cores are numbered in order");
+    ok(topo->cpu[4].core == topo->cpu[12].core && topo->cpu[4].core == 4 &&
+           topo->cpu[7].core == 7,
+       "at the same distance in a node where CPUs are missing, and cores are "
+       "numbered in order");
     ok(topo->cpu[0].package == 0 && topo->cpu[12].package == 1 &&
            topo->cpu[12].numa == 1 && topo->npackages == 2,
        "CPUs know their package and NUMA node");
+    dt_topo_destroy(topo);
+
+    topo = two_numas("0,2,4,6,8,10,12,14", "1,3,5,7,9,11,13,15");
+    dt_topo_normalize(topo, NULL);
+    ok(topo->cpu[0].core == topo->cpu[8].core &&
+           topo->cpu[7].core == topo->cpu[15].core &&
+           topo->cpu[0].core != topo->cpu[2].core &&
+           topo->cpu[2].core != topo->cpu[4].core,
+       "where sockets are numbered in turn, siblings are half the node apart");
+    dt_topo_destroy(topo);
+
+    topo = two_numas("0,2,4", "1,3,5");
+    dt_topo_normalize(topo, NULL);
+    ok(topo->cpu[4].core == 4 && topo->cpu[5].core == 5,
+       "unless that is another socket");
+    dt_topo_destroy(topo);
+
+    topo = two_numas("0-3,8-11,16-19", "4-7,12-15,20-23");
+    dt_topo_normalize(topo, NULL);
+    ok(topo->cpu[8].core == 8 && topo->cpu[23].core == 23,
+       "three equal ranges are not three threads of each core");
     dt_topo_destroy(topo);
 
     topo = two_numas("0-3", "4-7");

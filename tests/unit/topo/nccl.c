@@ -67,6 +67,30 @@ static void test_switched(void)
     dt_topo_destroy(topo);
 }
 
+/* Two switches below one: what is under each of them is nearer. */
+static void test_nested(void)
+{
+    dt_topo_t *topo = read_xml(
+        "<system version=\"1\"><cpu numaid=\"0\" affinity=\"f\">\n"
+        " <pci busid=\"0000:10:00.0\" class=\"0x060400\">\n"
+        "  <pci busid=\"0000:11:00.0\" class=\"0x060400\">\n"
+        "   <pci busid=\"0000:12:00.0\" class=\"0x030200\"><gpu dev=\"0\""
+        " sm=\"90\"/></pci>\n"
+        "   <pci busid=\"0000:13:00.0\" class=\"0x020700\"><nic>"
+        "<net name=\"mlx5_0\"/></nic></pci></pci>\n"
+        "  <pci busid=\"0000:21:00.0\" class=\"0x060400\">\n"
+        "   <pci busid=\"0000:22:00.0\" class=\"0x030200\"><gpu dev=\"1\""
+        " sm=\"90\"/></pci>\n"
+        "   <pci busid=\"0000:23:00.0\" class=\"0x020700\"><nic>"
+        "<net name=\"mlx5_1\"/></nic></pci></pci>\n"
+        " </pci></cpu></system>\n");
+    ok(topo && topo->pci[0][2] == DT_PATH_PIX &&
+           topo->pci[1][3] == DT_PATH_PIX && topo->pci[0][3] == DT_PATH_PXB &&
+           topo->pci[1][2] == DT_PATH_PXB && topo->pci[0][1] == DT_PATH_PXB,
+       "between two switches below one is PXB");
+    dt_topo_destroy(topo);
+}
+
 static void test_bare(void)
 {
     dt_topo_t *topo = read_xml(
@@ -248,6 +272,7 @@ static void test_limits(void)
 int main(void)
 {
     test_switched();
+    test_nested();
     test_bare();
     test_nvlinks();
     test_xgmi();

@@ -225,6 +225,33 @@ static void test_views(void)
     dt_topo_destroy(topo);
 }
 
+/* Two GPUs in two instances each, and one that is whole. */
+static void test_instances(void)
+{
+    dt_topo_t *topo = machine(5, 1, 8);
+    for (size_t i = 0; i < 4; i++) {
+        topo->gpu[i].vendor = DT_VENDOR_NVIDIA;
+        topo->gpu[i].part = (int16_t)(i % 2);
+        memcpy(topo->gpu[i].bus, topo->gpu[i / 2 * 2].bus,
+               sizeof(topo->gpu[i].bus));
+    }
+    topo->gpu[4].vendor = DT_VENDOR_NVIDIA;
+    finish(topo);
+    is_placed(ask(topo, 5), OWN, "0 1 2 3 4", "an instance per task");
+    is_placed(ask(topo, 5), VISIBLE, "0 1 2 3 4", "alone in sight");
+    ok(!(task[0].notes & (DT_PLACE_NOTE_MIG | DT_PLACE_NOTE_NO_PEER)),
+       "of which nobody needs to be told");
+    is_placed(ask(topo, 2), OWN, "0 3", "nor more with fewer tasks");
+    is_noted(ask(topo, 2), DT_PLACE_NOTE_MIG, "and the user is told");
+    is_placed(ask(topo, 10), VISIBLE, "0 0 1 1 2 2 3 3 4 4",
+              "more tasks than instances share them");
+    is_placed(ask_policy(topo, 5, DT_PLACE_ROTATE, 0), VISIBLE, "0 1 2 3 4",
+              "rotate shows no other");
+    is_placed(ask_map(topo, 2, DT_PLACE_MASK, 2, (uint64_t[]){0x18, 0x10}),
+              VISIBLE, "3 4", "nor does a mask");
+    dt_topo_destroy(topo);
+}
+
 static dt_place_request_t *ask_cpus(const dt_topo_t *topo, uint32_t ntasks,
                                     const char *cpus)
 {
@@ -242,8 +269,8 @@ static void test_cpus(void)
               "0-27,112-139 28-55,140-167 56-83,168-195 84-111,196-223",
               "HGX, whole cores");
     is_placed(ask(topo, 3), CPUS,
-              "0-27,112-139 56-83,168-195 "
-              "28-55,84-111,140-167,196-223",
+              "0-41,112-153 56-97,168-209 "
+              "42-55,98-111,154-167,210-223",
               "HGX, a task on both packages");
     is_placed(ask_cpus(topo, 2, "0-7,112-115,100"), CPUS, "0-7,112-115 100",
               "only what was granted");
@@ -465,6 +492,7 @@ int main(void)
 {
     test_sets();
     test_views();
+    test_instances();
     test_cpus();
     test_odd_cpus();
     test_nics();

@@ -113,6 +113,9 @@ const char *place_note_text(uint32_t bit)
                "keep it";
     case DT_PLACE_NOTE_LOST:
         return "a granted GPU is not usable: it has fallen off the bus";
+    case DT_PLACE_NOTE_MIG:
+        return "CUDA opens one MIG instance in a process: a task has its first "
+               "one alone; start as many tasks as there are instances";
     default:
         return "a note that this dt-topo does not know";
     }
