@@ -3,7 +3,6 @@
 /* dt-run.c - start the ranks of a job on this machine, with a PMIx server. */
 #include <errno.h>
 #include <getopt.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "base/number.h"
 #include "mesh/clock.h"
 #include "server/environ.h"
+#include "run/bind.h"
 #include "run/cleanup.h"
 #include "run/label.h"
 #include "run/ranks.h"
@@ -33,14 +33,15 @@
 #define CLOSE_SECONDS 30
 
 struct options {
-    size_t ranks, cores;
+    size_t ranks;
     int64_t seconds; /* 0: no limit */
-    bool label, no_kill;
+    bool label, no_kill, bind, verbose;
     char **argv;
 };
 
 struct run {
     struct options options;
+    struct dt_bind bind;
     struct dt_cleanup cleanup;
     struct dt_map *map;
     struct dt_pmix *pmix;
@@ -62,39 +63,34 @@ static void complain(const char *text)
 /* --- options ------------------------------------------------------------- */
 
 static const char usage_text[] =
-    "usage: dt-run [-n RANKS] [-l] [-t SECONDS] [--no-kill] [--] PROGRAM "
-    "[ARGS]\n"
-    "  -n, --ranks RANKS      how many to start (default: one per core)\n"
+    "usage: dt-run [-n RANKS] [-l] [-t SECONDS] [--bind core|none] [-v]\n"
+    "              [--no-kill] [--] PROGRAM [ARGS]\n"
+    "  -n, --ranks RANKS      how many to start (default: one per CPU)\n"
+    "      --bind core|none   give each rank cores of its own (default: core)\n"
+    "  -v, --verbose          print which CPUs each rank has\n"
     "  -l, --label            write the rank in front of each line of output\n"
     "  -t, --timeout SECONDS  end the job when it takes longer\n"
     "      --no-kill          let the others go on when a rank fails\n"
     "  -h, --help             print this\n"
     "  -V, --version          print the version\n";
 
-static size_t count_cores(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set))
-        return 1;
-    return (size_t)CPU_COUNT(&set);
-}
-
 /* Returns -1 to go on, or the exit code. */
-static int parse(struct options *options, int argc, char **argv)
+static int parse(struct options *options, size_t cpus, int argc, char **argv)
 {
     const struct option longs[] = {{"ranks", required_argument, NULL, 'n'},
                                    {"label", no_argument, NULL, 'l'},
                                    {"timeout", required_argument, NULL, 't'},
                                    {"no-kill", no_argument, NULL, 'k'},
+                                   {"bind", required_argument, NULL, 'b'},
+                                   {"verbose", no_argument, NULL, 'v'},
                                    {"help", no_argument, NULL, 'h'},
                                    {"version", no_argument, NULL, 'V'},
                                    {0}};
     int64_t ranks;
     struct dt_error err;
-    *options = (struct options){.cores = count_cores()};
-    options->ranks = options->cores;
+    *options = (struct options){.ranks = cpus, .bind = true};
     for (int opt;
-         (opt = getopt_long(argc, argv, "+n:lt:hV", longs, NULL)) != -1;) {
+         (opt = getopt_long(argc, argv, "+n:lt:vhV", longs, NULL)) != -1;) {
         switch (opt) {
         case 'n':
             if (dt_number_read("-n ", optarg, 1, RANKS_MAX, &ranks, &err) !=
@@ -112,6 +108,17 @@ static int parse(struct options *options, int argc, char **argv)
             break;
         case 'k':
             options->no_kill = true;
+            break;
+        case 'b':
+            options->bind = strcmp(optarg, "none") != 0;
+            if (options->bind && strcmp(optarg, "core") != 0) {
+                fprintf(stderr, "dt-run: --bind %.64s: expected core or none\n",
+                        optarg);
+                return DT_EXIT_USAGE;
+            }
+            break;
+        case 'v':
+            options->verbose = true;
             break;
         case 'h':
             fputs(usage_text, stdout);
@@ -227,16 +234,33 @@ static void on_signal(struct run *run, const struct signalfd_siginfo *info)
 
 /* --- running ------------------------------------------------------------- */
 
+/* "dt-run: rank 1: CPUs 4 5 6 7" */
+static void print_cpus(const struct run *run, size_t rank, const cpu_set_t *set)
+{
+    fprintf(stderr, "dt-run: rank %zu:", rank);
+    bool any = !CPU_COUNT(set) || (size_t)CPU_COUNT(set) == run->bind.cpus;
+    fputs(any ? " any CPU" : " CPUs", stderr);
+    for (int cpu = 0; cpu < CPU_SETSIZE && !any; cpu++)
+        if (CPU_ISSET(cpu, set))
+            fprintf(stderr, " %d", cpu);
+    fputc('\n', stderr);
+}
+
 static dt_result_t start_rank(struct run *run, size_t rank,
                               struct dt_error *err)
 {
-    struct dt_rank_start start = {run->options.argv, NULL, -1, -1};
+    struct dt_rank_start start = {
+        .argv = run->options.argv, .out = -1, .err = -1};
     int fds[2] = {-1, -1};
     dt_result_t rc = dt_environ_copy(&start.env, err);
     if (rc == DT_SUCCESS)
         rc = dt_pmix_environ(run->pmix, rank, &start.env, err);
     if (rc == DT_SUCCESS && run->options.label)
         rc = dt_labels_add(&run->labels, rank, fds, err);
+    if (run->options.bind)
+        dt_bind_share(&run->bind, rank, run->options.ranks, &start.cpus);
+    if (run->options.verbose)
+        print_cpus(run, rank, &start.cpus);
     start.out = fds[0];
     start.err = fds[1];
     if (rc == DT_SUCCESS)
@@ -378,7 +402,7 @@ static dt_result_t open_server(struct run *run, const char *name,
         .directory = run->cleanup.directory,
         .command = command,
         .map = run->map,
-        .oversubscribed = run->options.ranks > run->options.cores,
+        .oversubscribed = run->options.ranks > run->bind.cpus,
         .launcher = {.arg = run, .abort = on_abort},
         .proxy_client = proxy_client,
     };
@@ -421,7 +445,8 @@ int main(int argc, char **argv)
     struct dt_error err;
     if (argc == 2 && !strcmp(argv[1], PROXY_CLIENT))
         dt_pmix_proxy_client_run();
-    int code = parse(&run.options, argc, argv);
+    dt_bind_open(&run.bind);
+    int code = parse(&run.options, run.bind.cpus, argc, argv);
     if (code >= 0)
         return code;
     if (set_up(&run, &err) != DT_SUCCESS) {

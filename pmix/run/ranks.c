@@ -54,6 +54,9 @@ static void become(const struct dt_ranks *ranks, size_t rank,
     /* before Linux 5.11 the ranks may inherit some */
     close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     setrlimit(RLIMIT_NOFILE, &ranks->files);
+    /* where it fails a CPU went offline, and the rank runs wherever it can */
+    if (CPU_COUNT(&start->cpus))
+        sched_setaffinity(0, sizeof(start->cpus), &start->cpus);
     sigprocmask(SIG_SETMASK, &ranks->mask, NULL);
     execvpe(start->argv[0], start->argv, start->env);
 }

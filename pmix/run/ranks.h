@@ -4,6 +4,7 @@
 #ifndef DT_PMIX_RANKS_H
 #define DT_PMIX_RANKS_H
 
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +23,8 @@ struct dt_ranks {
 /* What one rank is started with. */
 struct dt_rank_start {
     char **argv, **env;
-    int out, err; /* where it writes, or -1 for where this process does */
+    int out, err;   /* where it writes, or -1 for where this process does */
+    cpu_set_t cpus; /* that it may use; empty: those of this process */
 };
 
 /* Also lets this process open as many files as it can: PMIx needs one per

@@ -62,6 +62,30 @@ for mode in modex direct subset concurrent; do
         try "$mode, when each fence goes through the host" -n 4 "$client" $mode
 done
 
+# --- where they run ---------------------------------------------------------
+
+cpus() { run "$@" sh -c 'sed -n "s/^Cpus_allowed_list:.//p" /proc/self/status'; }
+mine=$(sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status)
+mapfile -t both < <(cpus -n 2)
+if [ "$(nproc)" -ge 2 ]; then
+    ok "two ranks have different CPUs (${both[*]})" \
+        test "${#both[@]}" -eq 2 -a "${both[0]}" != "${both[1]}"
+else
+    is "two ranks on one CPU are not bound" "${both[*]}" "$mine $mine"
+fi
+is "--bind none" "$(cpus --bind none -n 2 | sort -u)" "$mine"
+is "more ranks than CPUs are not bound" \
+    "$(cpus -n $((2 * $(nproc) + 1)) | sort -u)" "$mine"
+first=${mine%%[-,]*}
+is "within the launcher's CPUs" \
+    "$(taskset -c "$first" "$build/pmix/dt-run" -t 300 -n 1 -v sh -c \
+        'sed -n "s/^Cpus_allowed_list:.//p" /proc/self/status' 2>&1)" \
+"dt-run: rank 0: any CPU
+$first"
+is "--bind with another word" "$(run --bind socket true 2>&1; echo $?)" \
+"dt-run: --bind socket: expected core or none
+64"
+
 # --- and when they end ------------------------------------------------------
 
 out=$(run --no-kill -n 4 "$client" die 2>&1)
