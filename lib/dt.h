@@ -459,8 +459,10 @@ enum {
  * --dt-ckpt-flush (DT_CKPT_FLUSH), which then is: dir may be on each node's own
  * disk. keep: how many complete checkpoints to keep (at least 1; older ones are
  * removed after a successful save; 0 keeps all; -1: as --dt-ckpt-keep says,
- * else 2). One job at a time: another that has it open is an error. Errors:
- * INVALID_ARG, BUSY, IO, NO_MEMORY, NOT_INITIALIZED. */
+ * else 2). One job at a time: another that has it open is an error. A
+ * shared directory that is mounted read-only is loaded from, by any number of
+ * jobs, and a save into it fails with IO. Errors: INVALID_ARG, BUSY, IO,
+ * NO_MEMORY, NOT_INITIALIZED. */
 dt_result_t dt_ckpt_open(const char *dir, int keep, dt_ckpt_t *ckpt);
 
 /* Name the memory to save and load: data (ndim dimensions, shape in elements,

@@ -34,11 +34,22 @@ static dt_result_t check(const struct dt_ckpt *ckpt, const char *call,
     return dt_comm_world() ? DT_SUCCESS : DT_ERR_NOT_INITIALIZED;
 }
 
+static dt_result_t check_save(const struct dt_ckpt *ckpt, const char *call,
+                              int64_t step, struct dt_error *err)
+{
+    dt_result_t rc = check(ckpt, call, step >= 0, " and a step from 0", err);
+    if (rc == DT_SUCCESS && ckpt->read_only)
+        return dt_error_set(err, DT_ERR_IO,
+                            "%s: the checkpoint directory is mounted "
+                            "read-only: open another one to save into",
+                            call);
+    return rc;
+}
+
 dt_result_t dt_ckpt_save(dt_ckpt_t ckpt, int64_t step)
 {
     struct dt_error err = {0};
-    dt_result_t rc =
-        check(ckpt, "dt_ckpt_save", step >= 0, " and a step from 0", &err);
+    dt_result_t rc = check_save(ckpt, "dt_ckpt_save", step, &err);
     if (rc == DT_SUCCESS)
         rc = dt_save(ckpt, step, &err);
     return dt_api_return(rc, &err);
@@ -47,8 +58,7 @@ dt_result_t dt_ckpt_save(dt_ckpt_t ckpt, int64_t step)
 dt_result_t dt_ckpt_save_async(dt_ckpt_t ckpt, int64_t step)
 {
     struct dt_error err = {0};
-    dt_result_t rc = check(ckpt, "dt_ckpt_save_async", step >= 0,
-                           " and a step from 0", &err);
+    dt_result_t rc = check_save(ckpt, "dt_ckpt_save_async", step, &err);
     if (rc == DT_SUCCESS)
         rc = dt_save_start(ckpt, step, &err);
     return dt_api_return(rc, &err);

@@ -46,6 +46,7 @@ struct dt_ckpt {
     int *node_of;   /* [size] the node of each rank */
     dt_comm_t comm; /* all ranks; for the thread that drains */
     uint64_t tag;   /* identifies the save: the same on all ranks */
+    bool read_only; /* the shared directory is mounted so: no saves */
     size_t count, room;
     struct dt_ckpt_tensor *tensor;
     struct dt_vote *votes; /* [size], so that a vote cannot fail for want of

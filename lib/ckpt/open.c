@@ -5,7 +5,8 @@
  * Rank 0 creates the shared directory and a hidden one in it, as a save would;
  * the other ranks must then find that. So a directory that cannot be written,
  * or that is another one on each node, is an error here and not hours later, at
- * the first save. */
+ * the first save. One that is mounted read-only is for loading: nothing is
+ * created in it, and a line says so. */
 #include "ckpt/open.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/env.h"
@@ -25,7 +27,7 @@
 
 /* The first record that the ranks exchange: whole 64-bit words. */
 struct card {
-    int64_t code, node;
+    int64_t code, node, read_only;
     uint64_t tag; /* rank 0's counts */
     struct dt_error err;
 };
@@ -86,6 +88,12 @@ static void remove_probe(const char *dir, uint64_t tag)
     close(dirfd);
 }
 
+static bool is_read_only(const char *dir)
+{
+    struct statvfs fs;
+    return statvfs(dir, &fs) == 0 && fs.f_flag & ST_RDONLY;
+}
+
 static dt_result_t make_directories(struct dt_ckpt *ckpt, uint64_t *tag,
                                     struct dt_error *err)
 {
@@ -102,7 +110,13 @@ static dt_result_t make_directories(struct dt_ckpt *ckpt, uint64_t *tag,
     if (getrandom(tag, sizeof(*tag), 0) != sizeof(*tag))
         return dt_error_set(err, DT_ERR_SYSTEM, "getrandom: %s",
                             strerror(errno));
-    return make_probe(shared_tier(ckpt), *tag, err);
+    ckpt->read_only = is_read_only(shared_tier(ckpt)->dir);
+    if (!ckpt->read_only)
+        return make_probe(shared_tier(ckpt), *tag, err);
+    dt_report("checkpoint directory %s is mounted read-only: checkpoints are "
+              "loaded from it, and every save will fail",
+              shared_tier(ckpt)->dir);
+    return DT_SUCCESS;
 }
 
 /* ---- what all ranks must find ---- */
@@ -114,7 +128,7 @@ static dt_result_t find_probe(struct dt_ckpt *ckpt, struct dt_error *err)
     struct stat st;
     dt_store_partial_name(name, 0, ckpt->tag);
     int dirfd = dt_store_open(dir);
-    if (dirfd >= 0 && fstatat(dirfd, name, &st, 0) == 0) {
+    if (dirfd >= 0 && (ckpt->read_only || fstatat(dirfd, name, &st, 0) == 0)) {
         close(dirfd);
         return DT_SUCCESS;
     }
@@ -192,6 +206,7 @@ static dt_result_t exchange_cards(struct dt_ckpt *ckpt, const struct card *mine,
     if (rc != DT_SUCCESS)
         return rc;
     ckpt->tag = all[0].tag;
+    ckpt->read_only = all[0].read_only;
     for (int r = 0; r < ckpt->size; r++) {
         ckpt->node_of[r] = (int)all[r].node;
         if (all[r].code != DT_SUCCESS && rc == DT_SUCCESS)
@@ -209,6 +224,7 @@ static dt_result_t open_together(struct dt_ckpt *ckpt, const char *dir,
     if (!all)
         return dt_no_memory(err);
     mine.code = prepare(ckpt, dir, keep, &mine.tag, &mine.err);
+    mine.read_only = ckpt->read_only;
     dt_result_t rc = exchange_cards(ckpt, &mine, all, err);
     free(all);
     if (rc == DT_SUCCESS)
@@ -216,7 +232,7 @@ static dt_result_t open_together(struct dt_ckpt *ckpt, const char *dir,
             dt_comm_split(dt_comm_world(), 0, ckpt->rank, &ckpt->comm), err);
     if (rc == DT_SUCCESS)
         rc = check_tiers(ckpt, err);
-    if (ckpt->rank == 0 && mine.code == DT_SUCCESS)
+    if (ckpt->rank == 0 && mine.code == DT_SUCCESS && !ckpt->read_only)
         remove_probe(shared_tier(ckpt)->dir, mine.tag);
     return rc;
 }

@@ -27,6 +27,29 @@ is "what is damaged is passed over" "$(fork -n 4 "$ranks" load "$dir")" \
  rank-00003-of-00004.safetensors: checksum differs in own
 step 10"
 
+# as two jobs load it at the same time, from an archive that nobody may change
+flags=m
+[ "$(id -u)" -eq 0 ] || flags=rm
+if unshare "-$flags" true 2>/dev/null; then
+    cp -r "$dir" "$tmp/archive"
+    archived()
+    {
+        unshare "-$flags" sh -c 'mount --bind "$0" "$0" &&
+            mount -o remount,bind,ro "$0" && exec "$@"' "$tmp/archive" \
+            timeout -k 5 600 "$build/tests/dt-fork" -n 4 -N 2 "$ranks" "$@" 2>&1
+    }
+    before=$(find "$tmp/archive" -printf '%P %T@\n' | sort)
+    out=$(archived load "$tmp/archive")
+    like "mounted read-only: it is loaded" "$out" $'\nstep 10$'
+    like "  and a line tells" "$out" "dt: .*archive is mounted read-only"
+    like "  a save fails" "$(archived save "$tmp/archive" 30)" \
+        'mounted read-only: open another one'
+    is "  and nothing changes" \
+        "$(find "$tmp/archive" -printf '%P %T@\n' | sort)" "$before"
+else
+    ok "mounted read-only # SKIP no mount namespaces here" true
+fi
+
 # killed at any moment, and gone, training goes on where it was
 export DT_RUN_ID=ckpt-ranks-$$
 for way in train behind; do
