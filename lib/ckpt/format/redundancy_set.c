@@ -76,24 +76,43 @@ static bool find_block(const struct dt_redundancy_set *set, int stripe,
     return true;
 }
 
-bool dt_redundancy_set_cut(const struct dt_redundancy_set *set, int member,
-                           size_t from, size_t end, size_t limit,
-                           struct dt_cut *cut)
+/* The cut of a stripe from byte `at` of its blocks on; cut->wanted and
+ * cut->len, which may become less, are set. */
+static bool fill_cut(const struct dt_redundancy_set *set, int stripe, size_t at,
+                     struct dt_cut *cut)
 {
     const struct dt_erasure_layout *layout = &set->layout;
-    size_t length = set->parity.length, at = from % length;
-    int stripe = dt_erasure_stripe(layout, member, (int)(from / length));
     int used = 0;
-    cut->wanted = dt_erasure_block(layout, member, stripe);
-    cut->len = end - from < limit ? end - from : limit;
-    if (cut->len > length - at)
-        cut->len = length - at;
+    if (cut->len > set->parity.length - at)
+        cut->len = set->parity.length - at;
     for (int i = 0; i < layout->size && used < layout->k; i++) {
         cut->use[used].number = i;
         used += i != cut->wanted &&
                 find_block(set, stripe, at, &cut->use[used], &cut->len);
     }
     return used == layout->k;
+}
+
+bool dt_redundancy_set_cut(const struct dt_redundancy_set *set, int member,
+                           size_t from, size_t end, size_t limit,
+                           struct dt_cut *cut)
+{
+    size_t length = set->parity.length;
+    int stripe = dt_erasure_stripe(&set->layout, member, (int)(from / length));
+    cut->wanted = dt_erasure_block(&set->layout, member, stripe);
+    cut->len = end - from < limit ? end - from : limit;
+    return fill_cut(set, stripe, from % length, cut);
+}
+
+bool dt_redundancy_set_parity_cut(const struct dt_redundancy_set *set,
+                                  int member, int parity, size_t from,
+                                  size_t limit, struct dt_cut *cut)
+{
+    const struct dt_erasure_layout *layout = &set->layout;
+    int stripe = (member - parity + layout->size) % layout->size;
+    cut->wanted = layout->k + parity;
+    cut->len = limit;
+    return fill_cut(set, stripe, from, cut);
 }
 
 dt_result_t dt_redundancy_set_row(const struct dt_redundancy_set *set,

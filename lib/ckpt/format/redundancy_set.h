@@ -46,6 +46,12 @@ bool dt_redundancy_set_cut(const struct dt_redundancy_set *set, int member,
                            size_t from, size_t end, size_t limit,
                            struct dt_cut *cut);
 
+/* The same for a member's parity block of that number, from byte `from` of it
+ * on. */
+bool dt_redundancy_set_parity_cut(const struct dt_redundancy_set *set,
+                                  int member, int parity, size_t from,
+                                  size_t limit, struct dt_cut *cut);
+
 /* Compute the factors: the wanted block is the sum of row[i] * use[i], row[k].
  * Errors: those of dt_erasure_row. */
 dt_result_t dt_redundancy_set_row(const struct dt_redundancy_set *set,

@@ -28,12 +28,13 @@ is "what is damaged is passed over" "$(fork -n 4 "$ranks" load "$dir")" \
 step 10"
 
 # as two jobs load it at the same time, from an archive that nobody may change
-flags=m
-[ "$(id -u)" -eq 0 ] || flags=rm
+flags="m"
+[ "$(id -u)" -eq 0 ] || flags="rm"
 if unshare "-$flags" true 2>/dev/null; then
     cp -r "$dir" "$tmp/archive"
     archived()
     {
+        # shellcheck disable=SC2016 # the inner shell expands it
         unshare "-$flags" sh -c 'mount --bind "$0" "$0" &&
             mount -o remount,bind,ro "$0" && exec "$@"' "$tmp/archive" \
             timeout -k 5 600 "$build/tests/dt-fork" -n 4 -N 2 "$ranks" "$@" 2>&1

@@ -22,9 +22,12 @@ enum { LONG = 60000 /* ms */ };
 
 static char directory[64];
 
+/* The program is opened before the user changes, who may not reach it. */
 static bool start(int theirs, const char *program)
 {
     int status = 0;
+    int file = open(program, O_RDONLY | O_CLOEXEC);
+    char *const argv[] = {(char *)program, NULL};
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
@@ -36,9 +39,10 @@ static bool start(int theirs, const char *program)
         if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
             _exit(2);
         dup2(theirs, STDIN_FILENO);
-        execl(program, program, (char *)NULL);
+        fexecve(file, argv, environ);
         _exit(127);
     }
+    close(file);
     return waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
            WEXITSTATUS(status) == 0;
 }

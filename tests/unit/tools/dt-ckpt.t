@@ -239,7 +239,7 @@ for case in "2 partner 1" "4 xor:4 2" "4 rs:2+2 03" "4 rs:2+2 12" "4 rs:1+3 023"
     read -r nodes scheme lost <<<"$case"
     rm -rf nodes spare && "$make" nodes 10 3 "$nodes" "$scheme"
     rm nodes/step-*/* && mkdir all # all that they have, in one
-    cp -l nodes/*/step-*/[rm]* all/ 2>/dev/null
+    cp -l nodes/*/step-*/[rmp]* all/ 2>/dev/null
     dirs=() name="$scheme: without ${lost:0:1}${lost:1:1}${lost:2:1}"
     for ((n = 0; n < nodes; n++)); do
         [[ $lost != *$n* ]] || { rm -r "nodes/$n" && mkdir "nodes/$n"; }
@@ -247,15 +247,31 @@ for case in "2 partner 1" "4 xor:4 2" "4 rs:2+2 03" "4 rs:2+2 12" "4 rs:1+3 023"
     done
     is "$name is repaired" "$(ckpt repair "${dirs[@]}" | grep -vc ': rebuilt')" 0
     for ((n = 0; n < nodes; n++)); do
-        for file in nodes/"$n"/step-*/[rm]*; do
+        for file in nodes/"$n"/step-*/[rmp]*; do
             cmp "$file" "all/${file##*/}" || echo "$file differs"
         done
     done >differ 2>&1
-    is "bit for bit" "$(cat differ) $(cd nodes && find . -name 'rank-*' | wc -l)" " 4"
+    is "bit for bit, parity too" "$(cat differ) $(
+        find nodes -name 'rank-*' | wc -l) $(find nodes -name 'parity-*' |
+        wc -l)" \
+        " 4 $nodes"
     is "nothing is lost then" "$(ckpt repair "${dirs[@]}")" "step 10: nothing is lost"
     is "nothing half-written" "$(hidden nodes)" ""
     rm -r all
 done
+rm -rf nodes && "$make" nodes 10 3 4 rs:2+2
+for lost in 03 12 01 23; do
+    for n in "${lost:0:1}" "${lost:1}"; do
+        rm -r "nodes/$n" && mkdir "nodes/$n"
+    done
+    is "two nodes are lost after two others ($lost)" \
+        "$(ckpt repair nodes/[0-3] | grep -c ': rebuilt')" 4
+done
+rm nodes/1/step-000000000010/parity-*
+flip nodes/2/step-000000000010/parity-00002-of-00004.bin 5000
+is "parity alone is repaired" "$(ckpt repair nodes/[0-3] | sed 's/, of.*//')" \
+"nodes/1/step-000000000010/parity-00001-of-00004.bin: rebuilt
+nodes/2/step-000000000010/parity-00002-of-00004.bin: rebuilt"
 rm -rf nodes && "$make" nodes 10 3 4 rs:2+2
 flip "$(rank nodes/1/step-000000000010 1)" 1000000
 truncate -s 100 "$(rank nodes/2/step-000000000010 2)"
@@ -263,8 +279,12 @@ is "damaged ones are repaired, too" "$(ckpt repair nodes/[0-3] | sed 's/, of.*//
 "$(rank nodes/1/step-000000000010 1): rebuilt
 $(rank nodes/2/step-000000000010 2): rebuilt"
 rm -r nodes/[123]/step-*
-like "too much is lost" "$(ckpt repair nodes/[0-3])" \
+out=$(ckpt repair nodes/[0-3])
+like "too much is lost" "$out" \
     '^dt-ckpt: step 10: rank-00001.* too much else is lost: rs:2\+2 cannot'
+is "each file that is missing is named" \
+    "$(grep -c 'is still missing' <<<"$out") $(tail -n 1 <<<"$out")" \
+    "3 dt-ckpt: step 10: 3 files are still missing, nothing was written"
 is "and nothing else is done" "$(status repair nodes/[0-3]) \
 $(ls -A nodes/1 nodes/2)" "1 nodes/1:
 

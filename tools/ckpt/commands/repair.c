@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* repair.c - dt-ckpt repair: rebuild the files of lost nodes from the
- * directories of the others. */
+ * directories of the others, first the ranks', then the parity. Nothing is
+ * written unless all can be rebuilt. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "ckpt/format/checksum.h"
 #include "ckpt/format/format.h"
 #include "files/node_directories.h"
 #include "files/outfile.h"
@@ -24,12 +26,13 @@ struct repair {
     struct dt_erasure scheme;
     const struct dt_manifest *manifest;
     int *holder; /* [nfiles] the directory that has the file, or -1: lost */
-    size_t lost, lost_bytes;
+    size_t lost, lost_parity, lost_bytes;
+    size_t missing; /* files that cannot be rebuilt */
     size_t nparity; /* of nodes that were looked for */
     struct parity_file {
         int node, dir, fd; /* -1: it is lost */
     } * parity;
-    unsigned char *memory;
+    unsigned char *memory; /* a cut, a block of it, and a chunk of parity */
 };
 
 /* ---- what is lost ---- */
@@ -156,14 +159,28 @@ static dt_result_t make_cut(const struct repair *r,
     return rc;
 }
 
-static dt_result_t too_much(const struct repair *r, int f, struct dt_error *err)
+/* Where the file begins in the span of its member. */
+static size_t file_start(const struct dt_redundancy_set *set, int member, int f)
 {
-    const struct dt_manifest *m = r->manifest;
-    return dt_error_set(err, DT_ERR_CORRUPT,
-                        "step %" PRId64 ": %s of node %d and too much else is "
-                        "lost: %s cannot rebuild it from these directories",
-                        m->step, m->file[f].name, m->file[f].node,
-                        r->scheme.text);
+    const struct dt_span *span = &set->span[member];
+    size_t at = 0;
+    while (at < span->count && span->part[at].file != f)
+        at++;
+    return span->part[at].start;
+}
+
+/* Is enough there for all of the file? */
+static bool can_make(const struct repair *r,
+                     const struct dt_redundancy_set *set, int f)
+{
+    const struct dt_manifest_file *file = &r->manifest->file[f];
+    int member = file->node - set->layout.first;
+    size_t from = file_start(set, member, f), end = from + file->size;
+    struct dt_cut cut;
+    for (; from < end; from += cut.len)
+        if (!dt_redundancy_set_cut(set, member, from, end, SIZE_MAX, &cut))
+            return false;
+    return true;
 }
 
 /* Write the file's bytes to fd. */
@@ -173,16 +190,11 @@ static dt_result_t make_file(const struct repair *r,
 {
     const struct dt_manifest_file *file = &r->manifest->file[f];
     int member = file->node - set->layout.first;
-    const struct dt_span *span = &set->span[member];
-    size_t at = 0;
-    while (at < span->count && span->part[at].file != f)
-        at++;
-    size_t from = span->part[at].start, end = from + file->size;
+    size_t from = file_start(set, member, f), end = from + file->size;
     dt_result_t rc = DT_SUCCESS;
     while (from < end && rc == DT_SUCCESS) {
         struct dt_cut cut;
-        if (!dt_redundancy_set_cut(set, member, from, end, BLOCK, &cut))
-            return too_much(r, f, err);
+        dt_redundancy_set_cut(set, member, from, end, BLOCK, &cut);
         rc = make_cut(r, set, &cut, err);
         if (rc == DT_SUCCESS && dt_file_write(fd, r->memory, cut.len))
             rc = dt_failed(err, file->name);
@@ -192,9 +204,9 @@ static dt_result_t make_file(const struct repair *r,
     return rc;
 }
 
-static dt_result_t rebuild(const struct repair *r,
-                           const struct dt_redundancy_set *set, int f,
-                           struct dt_error *err)
+static dt_result_t rebuild_file(const struct repair *r,
+                                const struct dt_redundancy_set *set, int f,
+                                struct dt_error *err)
 {
     const struct dt_manifest *m = r->manifest;
     struct outfile out;
@@ -212,10 +224,178 @@ static dt_result_t rebuild(const struct repair *r,
             dt_failed_in(err, m->file[f].name, rc);
     }
     rc = outfile_close(&out, rc, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    r->holder[f] = (int)(dir - r->dirs->dir);
+    print_line(stdout, "%s/step-%012" PRId64 "/%s: rebuilt, of node %d",
+               dir->place.path, m->step, m->file[f].name, m->file[f].node);
+    return rc;
+}
+
+/* ---- parity ---- */
+
+/* Compute a chunk of a parity block, from byte `from` of it on, behind the cut.
+ */
+static dt_result_t make_chunk(const struct repair *r,
+                              const struct dt_redundancy_set *set, int member,
+                              int parity, size_t from, size_t len,
+                              struct dt_error *err)
+{
+    unsigned char *chunk = r->memory + 2 * BLOCK;
+    dt_result_t rc = DT_SUCCESS;
+    for (size_t done = 0; done < len && rc == DT_SUCCESS;) {
+        struct dt_cut cut;
+        dt_redundancy_set_parity_cut(set, member, parity, from + done,
+                                     len - done, &cut);
+        rc = make_cut(r, set, &cut, err);
+        memcpy(chunk + done, r->memory, cut.len);
+        done += cut.len;
+    }
+    return rc;
+}
+
+static dt_result_t make_parity(const struct repair *r,
+                               const struct dt_redundancy_set *set,
+                               const struct dt_parity *want, int fd,
+                               struct dt_error *err)
+{
+    int member = want->node - set->layout.first;
+    size_t n = 0, chunks = dt_parity_chunks(want);
+    unsigned char *chunk = r->memory + 2 * BLOCK;
+    uint64_t *sum = calloc((size_t)want->layout.m * chunks, sizeof(*sum));
+    dt_result_t rc = sum ? DT_SUCCESS : dt_no_memory(err);
+    for (int p = 0; p < want->layout.m; p++)
+        for (size_t at = 0; at < want->length && rc == DT_SUCCESS;
+             at += want->chunk) {
+            size_t left = want->length - at;
+            size_t len = left < want->chunk ? left : want->chunk;
+            rc = make_chunk(r, set, member, p, at, len, err);
+            if (rc == DT_SUCCESS)
+                rc = dt_parity_write(fd, want, p, at, chunk, len, err);
+            if (rc == DT_SUCCESS)
+                sum[n++] = dt_checksum(chunk, len);
+            bar_add(len);
+        }
+    if (rc == DT_SUCCESS)
+        rc = dt_parity_finish(fd, want, sum, err);
+    free(sum);
+    return rc;
+}
+
+static dt_result_t rebuild_parity(const struct repair *r,
+                                  const struct dt_redundancy_set *set, int node,
+                                  struct dt_error *err)
+{
+    struct dt_parity want = set->parity;
+    struct node_directory *dir;
+    struct outfile out;
+    char name[DT_PARITY_NAME];
+    want.node = node;
+    dt_parity_name(name, want.num_nodes, node);
+    dt_result_t rc =
+        node_directories_for(r->dirs, r->manifest, node, &dir, err);
+    if (rc == DT_SUCCESS)
+        rc = outfile_open(&out, dir->fd, name, true, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    rc = outfile_close(&out, make_parity(r, set, &want, out.fd, err), err);
     if (rc == DT_SUCCESS)
         print_line(stdout, "%s/step-%012" PRId64 "/%s: rebuilt, of node %d",
-                   dir->place.path, m->step, m->file[f].name, m->file[f].node);
+                   dir->place.path, r->manifest->step, name, node);
     return rc;
+}
+
+/* ---- a redundancy set, and all of them ---- */
+
+static bool is_in(const struct dt_redundancy_set *set, int node)
+{
+    return node >= set->layout.first &&
+           node < set->layout.first + set->layout.size;
+}
+
+/* Count what cannot be rebuilt, a line each. */
+static size_t name_missing(const struct repair *r,
+                           const struct dt_redundancy_set *set)
+{
+    const struct dt_manifest *m = r->manifest;
+    size_t missing = 0;
+    for (size_t f = 0; f < m->nfiles; f++) {
+        if (r->holder[f] >= 0 || !is_in(set, m->file[f].node) ||
+            can_make(r, set, (int)f))
+            continue;
+        note(stderr,
+             "step %" PRId64 ": %s of node %d is still missing, and too much "
+             "else is lost: %s cannot rebuild it from these directories",
+             m->step, m->file[f].name, m->file[f].node, r->scheme.text);
+        missing++;
+    }
+    return missing;
+}
+
+static dt_result_t rebuild_set(struct repair *r, struct dt_redundancy_set *set,
+                               struct dt_error *err)
+{
+    const struct dt_manifest *m = r->manifest;
+    dt_result_t rc = DT_SUCCESS;
+    for (size_t f = 0; f < m->nfiles && rc == DT_SUCCESS; f++)
+        if (r->holder[f] < 0 && is_in(set, m->file[f].node))
+            rc = rebuild_file(r, set, (int)f, err);
+    for (int i = 0; i < set->layout.size && rc == DT_SUCCESS; i++)
+        if (set->parity_holder[i] < 0)
+            rc = rebuild_parity(r, set, set->layout.first + i, err);
+    return rc;
+}
+
+static dt_result_t visit(struct repair *r, int node, bool *done,
+                         dt_result_t (*act)(struct repair *r,
+                                            struct dt_redundancy_set *set,
+                                            struct dt_error *err),
+                         struct dt_error *err)
+{
+    const struct dt_manifest *m = r->manifest;
+    struct dt_redundancy_set set;
+    dt_result_t rc =
+        dt_redundancy_set_init(&set, m, r->holder, &r->scheme, node, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    for (size_t f = 0; f < m->nfiles; f++)
+        done[f] = done[f] || is_in(&set, m->file[f].node);
+    rc = find_parity(r, &set, err);
+    if (rc == DT_SUCCESS)
+        rc = act(r, &set, err);
+    dt_redundancy_set_clear(&set);
+    return rc;
+}
+
+/* Do it for each set that has files: a manifest may claim any number of nodes.
+ */
+static dt_result_t each_set(struct repair *r,
+                            dt_result_t (*act)(struct repair *r,
+                                               struct dt_redundancy_set *set,
+                                               struct dt_error *err),
+                            struct dt_error *err)
+{
+    const struct dt_manifest *m = r->manifest;
+    bool *done = calloc(m->nfiles + 1, sizeof(*done));
+    dt_result_t rc = done ? DT_SUCCESS : dt_no_memory(err);
+    for (size_t f = 0; f < m->nfiles && rc == DT_SUCCESS; f++)
+        if (!done[f])
+            rc = visit(r, m->file[f].node, done, act, err);
+    free(done);
+    return rc;
+}
+
+static dt_result_t count(struct repair *r, struct dt_redundancy_set *set,
+                         struct dt_error *err)
+{
+    (void)err;
+    r->missing += name_missing(r, set);
+    for (int i = 0; i < set->layout.size; i++)
+        if (set->parity_holder[i] < 0) {
+            r->lost_parity++;
+            r->lost_bytes += (size_t)set->layout.m * set->parity.length;
+        }
+    return DT_SUCCESS;
 }
 
 static dt_result_t rebuild_all(struct repair *r, struct dt_error *err)
@@ -223,28 +403,30 @@ static dt_result_t rebuild_all(struct repair *r, struct dt_error *err)
     const struct dt_manifest *m = r->manifest;
     dt_result_t rc =
         dt_erasure_parse(m->redundancy, "its redundancy", &r->scheme, err);
-    if (rc == DT_SUCCESS && r->scheme.m == 0)
-        rc = dt_error_set(err, DT_ERR_CORRUPT,
-                          "step %" PRId64 " was saved without redundancy, and "
-                          "%zu of its files are lost or damaged",
-                          m->step, r->lost);
-    r->memory = rc == DT_SUCCESS ? malloc(2 * BLOCK) : NULL;
-    if (rc == DT_SUCCESS && !r->memory)
-        rc = dt_no_memory(err);
-    bar_start("rebuild", r->lost_bytes);
-    for (size_t f = 0; f < m->nfiles && rc == DT_SUCCESS; f++) {
-        struct dt_redundancy_set set;
-        if (r->holder[f] >= 0)
-            continue;
-        rc = dt_redundancy_set_init(&set, m, r->holder, &r->scheme,
-                                    m->file[f].node, err);
-        if (rc != DT_SUCCESS)
-            break;
-        rc = find_parity(r, &set, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    if (r->scheme.m == 0 && r->lost)
+        return dt_error_set(err, DT_ERR_CORRUPT,
+                            "step %" PRId64 " was saved without redundancy, "
+                            "and %zu of its files are lost or damaged",
+                            m->step, r->lost);
+    if (r->scheme.m > 0)
+        rc = each_set(r, count, err);
+    if (rc == DT_SUCCESS && r->missing)
+        return dt_error_set(err, DT_ERR_CORRUPT,
+                            "step %" PRId64 ": %zu files are still missing, "
+                            "nothing was written",
+                            m->step, r->missing);
+    if (rc != DT_SUCCESS || (r->lost == 0 && r->lost_parity == 0)) {
         if (rc == DT_SUCCESS)
-            rc = rebuild(r, &set, (int)f, err);
-        dt_redundancy_set_clear(&set);
+            print_line(stdout, "step %" PRId64 ": nothing is lost", m->step);
+        return rc;
     }
+    r->memory = malloc(3 * BLOCK);
+    if (!r->memory)
+        return dt_no_memory(err);
+    bar_start("rebuild", r->lost_bytes);
+    rc = each_set(r, rebuild_set, err);
     progress_end();
     return rc;
 }
@@ -272,9 +454,7 @@ static dt_result_t repair_step(struct node_directories *dirs, int64_t step,
     bar_start(what, c.bytes);
     rc = find_files(&r, err);
     progress_end();
-    if (rc == DT_SUCCESS && r.lost == 0)
-        print_line(stdout, "step %" PRId64 ": nothing is lost", step);
-    else if (rc == DT_SUCCESS)
+    if (rc == DT_SUCCESS)
         rc = rebuild_all(&r, err);
     rc = node_directories_leave(dirs, &c, rc, err);
     clear(&r);
