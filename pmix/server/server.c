@@ -248,6 +248,8 @@ static void free_all(struct dt_pmix *self)
     for (size_t i = 0; i < OPERATIONS; i++)
         if (operations[i]->free)
             operations[i]->free(self);
+    for (size_t i = 0; self->clients && i < self->job.size; i++)
+        free(self->clients[i].kept);
     free(self->clients);
     dt_pmix_job_free(&self->job);
     free(self);

@@ -80,6 +80,15 @@ rank 3 goes on"
         try "$shape: a rank replaced 50 times" -r 50 $shape "$ranks" replace 50
     }
 done
+for shape in "2 4" "-c 2 4"; do
+    # shellcheck disable=SC2086
+    {
+        try "$shape: what a rank has put stays when it has finalized" \
+            $shape "$ranks" finished
+        is "$shape: and when it is killed" \
+            "$(run $shape "$ranks" killed 2>&1; echo $?)" 137
+    }
+done
 is "a killed node: the others are notified and go on" \
     "$(run 3 6 "$ranks" node-dies 2>&1 | sort)" \
 "rank 0 goes on
