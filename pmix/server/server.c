@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -227,7 +228,13 @@ static dt_result_t start(struct dt_pmix *self, struct dt_error *err)
                                       .node_lost = on_node_lost,
                                       .declared_lost = on_declared_lost,
                                       .asked = on_asked};
+    sigset_t pipe, before;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    /* PMIx's thread writes to ranks that may be gone */
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
     dt_result_t rc = start_library(&self->job, err);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc != DT_SUCCESS)
         return rc;
     rc = open_operations(self, err);

@@ -70,6 +70,10 @@ rank 3 goes on"
             "$(run $shape "$client" never 2>&1; echo $?)" 3
         is "$shape: a rank that ends before the others come to PMIx_Init" \
             "$(run $shape "$client" early 2>&1; echo $?)" 3
+        # what PMIx has freed must not be as before
+        is "$shape: a rank killed inside PMIx_Init" \
+            "$(MALLOC_PERTURB_=165 run $shape "$client" connecting 2>&1
+            echo $?)" 137
         is "$shape: a killed rank whose child keeps its connection open" \
             "$(run $shape "$client" orphan 2>&1; echo $?)" 137
         try "$shape: a rank that leaves without PMIx_Finalize" \
