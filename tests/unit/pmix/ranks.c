@@ -6,6 +6,7 @@
  *
  * Each mode tries one thing and prints on standard error what was wrong; the
  * exit code is 1 then. */
+#include <dirent.h>
 #include <pmix.h>
 #include <pthread.h>
 #include <signal.h>
@@ -407,13 +408,29 @@ static uint32_t ask_life(void)
     return number;
 }
 
+/* Of this rank's server, its parent. */
+static size_t count_descriptors(void)
+{
+    char path[64];
+    size_t count = 0;
+    snprintf(path, sizeof(path), "/proc/%ld/fd", (long)getppid());
+    DIR *all = opendir(path);
+    while (all && readdir(all))
+        count++;
+    TRUE(all && count > 2);
+    if (all)
+        closedir(all);
+    return count;
+}
+
 /* Rank 1 dies and is replaced, number_given times, and all exchange new data
  * with it each time. Its node waits with that until rank 0 says that all have
- * seen that it was gone. */
+ * seen that it was gone. The servers have no more descriptors at the end than
+ * after the first time. */
 static void replace(void)
 {
     pmix_proc_t living[64];
-    size_t nliving = 0;
+    size_t nliving = 0, descriptors = 0;
     uint32_t number = 0, node = 0;
     char key[32];
     for (pmix_rank_t r = 0; r < size && r < 64; r++)
@@ -434,6 +451,10 @@ static void replace(void)
         }
         OK(get(1, "node", LONG_S, &node));
         OK(fence_all());
+        if (round == 1)
+            descriptors = count_descriptors();
+        else if (round == number_given && descriptors)
+            TRUE(count_descriptors() <= descriptors);
         if (round == number_given)
             break;
         if (self.rank == 1)
