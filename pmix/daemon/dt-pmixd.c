@@ -317,6 +317,10 @@ static dt_result_t open_server(struct daemon *daemon, struct dt_error *err)
         .proxy_client = proxy_client,
     };
     const struct dt_net_host host = {daemon, on_received, on_gone, on_refused};
+    if (!strcmp(step->auth, "munge") && !dt_pmix_has_munge())
+        dt_background_log("this PMIx library has no munge (psec/munge): that "
+                          "a rank is of the step's user is told by the "
+                          "kernel alone");
     dt_result_t rc = dt_pmix_open(&daemon->pmix, &config, err);
     if (rc == DT_SUCCESS)
         dt_join_done(&daemon->join, &host);
