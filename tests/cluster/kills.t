@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.." || exit
 # shellcheck source=tests/lib/tap.sh
 . tests/lib/tap.sh
 
-out=$(tests/cluster/kills 8 1)
+out=$(tests/cluster/kills 5 1)
 rc=$?
 [[ $out != 1..0* ]] || { echo "$out"; exit; }
 is "steps in which something is killed: $(tail -n 1 <<<"$out")" \
