@@ -23,6 +23,7 @@
 #include "server/environ.h"
 #include "daemon/directory.h"
 #include "daemon/join.h"
+#include "daemon/other_pmi.h"
 #include "daemon/serve_rendezvous.h"
 #include "daemon/process_monitor.h"
 #include "server/server.h"
@@ -34,6 +35,8 @@
 #define CLOSE_SECONDS 10
 #define SOON_MS       20
 #define WARN_MS       1000
+#define LOOK_MS       200 /* and then each time after ten times as long */
+#define LOOK_LAST_MS  20000
 
 struct daemon {
     struct dt_step step;
@@ -43,8 +46,10 @@ struct daemon {
     struct dt_monitor *monitor;
     bool *ended; /* [step.nlocal] */
     size_t running;
-    bool *lost;    /* [step.nodes] */
-    char *warning; /* of a lost node, to be sent at warn_at */
+    bool *lost;                  /* [step.nodes] */
+    char *warning;               /* of a lost node, to be sent at warn_at */
+    pid_t first;                 /* process of the first rank of this node */
+    int64_t look_at, look_after; /* for other_pmi.h */
     int64_t net_due, monitor_due, kill_at, warn_at;
     bool control_waits, over, ending;
 };
@@ -193,6 +198,33 @@ static void on_ended(struct daemon *daemon, size_t index, int code)
     dt_pmix_ended(daemon->pmix, daemon->step.local[index], code);
 }
 
+/* The first rank speaks for all. */
+static void on_started(struct daemon *daemon, size_t index, pid_t pid)
+{
+    dt_monitor_started(daemon->monitor, index, pid);
+    if (index != 0 || daemon->step.node != 0 || daemon->step.ranks < 2)
+        return;
+    daemon->first = pid;
+    daemon->look_after = LOOK_MS;
+    daemon->look_at = dt_pmix_now() + LOOK_MS;
+}
+
+static void look_for_other_pmi(struct daemon *daemon, int64_t now)
+{
+    char library[64];
+    daemon->look_after *= 10;
+    daemon->look_at =
+        daemon->look_after > LOOK_LAST_MS ? DT_NEVER : now + daemon->look_after;
+    if (daemon->ended[0] ||
+        !dt_other_pmi(daemon->first, library, sizeof(library)))
+        return;
+    daemon->look_at = DT_NEVER;
+    report("this program uses %s, which needs PMI-1 or PMI-2 and finds PMIx: "
+           "each of its ranks runs alone. Start it by srun --mpi=pmi2 "
+           "--dt-pmix=none, or use a PMIx program",
+           library);
+}
+
 static void receive_plugin(struct daemon *daemon)
 {
     char text[256];
@@ -212,7 +244,7 @@ static void receive_plugin(struct daemon *daemon)
         else if (event.ended)
             on_ended(daemon, event.rank, event.number);
         else
-            dt_monitor_started(daemon->monitor, event.rank, event.number);
+            on_started(daemon, event.rank, event.number);
     }
 }
 
@@ -232,7 +264,7 @@ static void check_processes(struct daemon *daemon, int64_t now)
 static int sleep_time(const struct daemon *daemon)
 {
     const int64_t dues[] = {daemon->net_due, daemon->monitor_due,
-                            daemon->kill_at, daemon->warn_at};
+                            daemon->kill_at, daemon->warn_at, daemon->look_at};
     int64_t now = dt_pmix_now(), left = dt_pmix_sleep(daemon->pmix);
     for (size_t i = 0; i < sizeof(dues) / sizeof(*dues); i++)
         if (dues[i] - now < left)
@@ -263,6 +295,8 @@ static void progress(struct daemon *daemon)
     daemon->control_waits = dt_control_progress(daemon->control);
     if (now >= daemon->warn_at)
         send_warning(daemon);
+    if (now >= daemon->look_at)
+        look_for_other_pmi(daemon, now);
     if (now >= daemon->kill_at) {
         dt_monitor_signal_all(daemon->monitor, SIGKILL);
         daemon->kill_at = DT_NEVER;
@@ -317,6 +351,10 @@ static dt_result_t open_server(struct daemon *daemon, struct dt_error *err)
         .proxy_client = proxy_client,
     };
     const struct dt_net_host host = {daemon, on_received, on_gone, on_refused};
+    if (!strcmp(step->auth, "munge") && !dt_pmix_has_munge())
+        dt_background_log("this PMIx library has no munge (psec/munge): that "
+                          "a rank is of the step's user is told by the "
+                          "kernel alone");
     dt_result_t rc = dt_pmix_open(&daemon->pmix, &config, err);
     if (rc == DT_SUCCESS)
         dt_join_done(&daemon->join, &host);
@@ -326,7 +364,7 @@ static dt_result_t open_server(struct daemon *daemon, struct dt_error *err)
 static dt_result_t prepare(struct daemon *daemon, struct dt_error *err)
 {
     const struct dt_step *step = &daemon->step;
-    daemon->kill_at = daemon->warn_at = DT_NEVER;
+    daemon->kill_at = daemon->warn_at = daemon->look_at = DT_NEVER;
     daemon->net_due = step->nodes > 1 ? 0 : DT_NEVER;
     daemon->running = step->nlocal;
     daemon->ended = calloc(step->nlocal, sizeof(*daemon->ended));

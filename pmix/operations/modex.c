@@ -9,6 +9,7 @@
 
 #include "base/cursor.h"
 #include "operations/operations.h"
+#include "server/client.h"
 #include "server/info.h"
 #include "server/library.h"
 #include "server/server_state.h"
@@ -140,6 +141,55 @@ static void found(pmix_status_t status, char *data, size_t len, void *arg)
     dt_pmix_post(&self->call);
 }
 
+/* --- what a rank that has ended had put ---------------------------------- */
+
+struct keep_call {
+    struct dt_pmix_call call;
+    pmix_proc_t proc;
+    char *data;
+    size_t len;
+};
+
+static void run_keep(struct dt_pmix *pmix, struct dt_pmix_call *call)
+{
+    struct keep_call *self = (struct keep_call *)call;
+    size_t rank;
+    if (dt_pmix_job_local(&pmix->job, &self->proc, &rank)) {
+        struct dt_pmix_client *client = &pmix->clients[rank];
+        free(client->kept);
+        client->kept = self->data;
+        client->kept_len = self->len;
+    } else {
+        free(self->data);
+    }
+    free(self);
+}
+
+/* PMIx calls back at once, or when a replacement puts something. */
+static void keep(pmix_status_t status, char *data, size_t len, void *arg)
+{
+    struct keep_call *self = arg;
+    if (status == PMIX_SUCCESS && len)
+        self->data = malloc(len);
+    if (!self->data) {
+        free(self);
+        return;
+    }
+    memcpy(self->data, data, len);
+    self->len = len;
+    dt_pmix_post(&self->call);
+}
+
+void dt_pmix_modex_keep(const pmix_proc_t *proc)
+{
+    struct keep_call *self = malloc(sizeof(*self));
+    if (!self)
+        return; /* as if the rank had put nothing */
+    *self = (struct keep_call){.call = {NULL, run_keep}, .proc = *proc};
+    if (PMIx_server_dmodex_request(proc, keep, self) != PMIX_SUCCESS)
+        free(self);
+}
+
 /* Runs when PMIx has answered what it can answer now. */
 struct late_call {
     struct dt_pmix_call call;
@@ -150,12 +200,15 @@ static void run_late(struct dt_pmix *pmix, struct dt_pmix_call *call)
 {
     struct late_call *self = (struct late_call *)call;
     struct dt_pmix_modex_answer *answer = pmix->answers;
+    const struct dt_pmix_client *client = &pmix->clients[self->rank];
     const struct dt_mesh_rank *state = dt_mesh_rank(pmix->mesh, self->rank);
     for (; answer && state->ended; answer = answer->next) {
         if (answer->rank != self->rank || answer->sent)
             continue;
         answer->sent = true;
-        dt_mesh_answer(pmix->mesh, answer->ticket, PMIX_ERR_NOT_FOUND, NULL, 0);
+        dt_mesh_answer(pmix->mesh, answer->ticket,
+                       client->kept ? PMIX_SUCCESS : PMIX_ERR_NOT_FOUND,
+                       client->kept, client->kept_len);
     }
     free(self);
 }
@@ -166,8 +219,8 @@ static void post_late(pmix_status_t status, void *arg)
     dt_pmix_post(arg);
 }
 
-/* End the requests that wait for data that the rank, of this node, did not put.
- */
+/* End the requests that wait for data of a rank of this node that PMIx does not
+ * have, or not any more. */
 static void forget(struct dt_pmix *pmix, size_t rank)
 {
     struct late_call *self = NULL;

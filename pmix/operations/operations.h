@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* operations.h - the PMIx operations that the ranks call, as the server sees
- * them: a table of functions. Nothing else of this folder is used outside. */
+ * them: a table of functions. Nothing else of this folder is used outside, but
+ * for what a rank has put. */
 #ifndef DT_PMIX_OPERATIONS_H
 #define DT_PMIX_OPERATIONS_H
 
@@ -73,5 +74,10 @@ struct dt_pmix_operation {
 extern const struct dt_pmix_operation dt_pmix_op_abort, dt_pmix_op_event,
     dt_pmix_op_fence, dt_pmix_op_group, dt_pmix_op_job_control,
     dt_pmix_op_modex, dt_pmix_op_publish, dt_pmix_op_query;
+
+/* Keep what a rank of this node has put for other nodes, before PMIx forgets
+ * it: call it before PMIx_server_deregister_client. In any thread; what it
+ * keeps is in dt_pmix_client. */
+void dt_pmix_modex_keep(const pmix_proc_t *proc);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "operations/operations.h"
 #include "server/library.h"
 #include "server/proxy_client.h"
 #include "server/server_state.h"
@@ -23,8 +24,6 @@ struct client_call {
     struct dt_pmix_call call;
     enum event event;
     pmix_proc_t proc;
-    pmix_op_cbfunc_t cbfunc;
-    void *cbdata;
 };
 
 /* --- the count ----------------------------------------------------------- */
@@ -120,19 +119,22 @@ static void run_client(struct dt_pmix *pmix, struct dt_pmix_call *call)
     size_t rank;
     if (dt_pmix_job_local(&pmix->job, &self->proc, &rank))
         on_event(pmix, rank, self->event);
-    if (self->cbfunc)
-        self->cbfunc(PMIX_SUCCESS, self->cbdata);
     free(self);
 }
 
-static pmix_status_t post(enum event event, const pmix_proc_t *proc,
-                          pmix_op_cbfunc_t cbfunc, void *cbdata)
+static pmix_status_t post(enum event event, const pmix_proc_t *proc)
 {
     struct client_call *self = malloc(sizeof(*self));
     if (self)
-        *self = (struct client_call){
-            {NULL, run_client}, event, *proc, cbfunc, cbdata};
+        *self = (struct client_call){{NULL, run_client}, event, *proc};
     return dt_pmix_post(self ? &self->call : NULL);
+}
+
+/* For the module. PMIx goes on when it returns. */
+static pmix_status_t posted(enum event event, const pmix_proc_t *proc)
+{
+    pmix_status_t rc = post(event, proc);
+    return rc == PMIX_SUCCESS ? PMIX_OPERATION_SUCCEEDED : rc;
 }
 
 pmix_status_t dt_pmix_client_connected(const pmix_proc_t *proc, void *object,
@@ -141,15 +143,16 @@ pmix_status_t dt_pmix_client_connected(const pmix_proc_t *proc, void *object,
 {
     (void)object, (void)info, (void)ninfo, (void)cbfunc, (void)cbdata;
     /* PMIx 4.2 gives no callback to answer with, 5.0 takes both ways */
-    pmix_status_t rc = post(CONNECTED, proc, NULL, NULL);
-    return rc == PMIX_SUCCESS ? PMIX_OPERATION_SUCCEEDED : rc;
+    return posted(CONNECTED, proc);
 }
 
 pmix_status_t dt_pmix_client_finalized(const pmix_proc_t *proc, void *object,
                                        pmix_op_cbfunc_t cbfunc, void *cbdata)
 {
-    (void)object;
-    return post(FINALIZED, proc, cbfunc, cbdata);
+    (void)object, (void)cbfunc, (void)cbdata;
+    /* A callback, in our thread, would answer the rank and only then have PMIx
+     * know that it has finalized; a rank that is quicker would seem lost. */
+    return posted(FINALIZED, proc);
 }
 
 static void deregistered(pmix_status_t status, void *cbdata)
@@ -159,10 +162,11 @@ static void deregistered(pmix_status_t status, void *cbdata)
 
 void dt_pmix_client_lost(const pmix_proc_t *proc)
 {
+    dt_pmix_modex_keep(proc);
     /* at once: a fence that names the rank and begins before would wait for
      * it */
     PMIx_server_deregister_client(proc, deregistered, NULL);
-    post(LOST, proc, NULL, NULL);
+    post(LOST, proc);
 }
 
 /* --- the end ------------------------------------------------------------- */
@@ -206,12 +210,16 @@ static bool any_waits(const struct dt_pmix *pmix)
     return any;
 }
 
-/* Have PMIx neither expect the rank nor count it. */
+/* Have PMIx neither expect the rank nor count it. One that has finalized stays
+ * registered, as PMIx gives what it has put to no one else otherwise. */
 static void deregister(struct dt_pmix *pmix, size_t rank)
 {
     pmix_proc_t proc;
     PMIX_LOAD_PROCID(&proc, pmix->job.nspace, (pmix_rank_t)rank);
-    PMIx_server_deregister_client(&proc, deregistered, NULL);
+    if (!pmix->clients[rank].finalized) {
+        dt_pmix_modex_keep(&proc);
+        PMIx_server_deregister_client(&proc, deregistered, NULL);
+    }
     pmix->clients[rank].lost = true;
     pmix->clients[rank].connections = 0;
     dt_pmix_clients_count(pmix);

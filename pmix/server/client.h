@@ -10,7 +10,10 @@
  * ended without PMIx_Finalize is deregistered, so that nothing waits for it any
  * more; but only when PMIx has seen the connection break, or fences that wait
  * for the rank would never fail. Where no break would come, a proxy client
- * makes one. After that the rank may be replaced (replacement.c). */
+ * makes one. After that the rank may be replaced (replacement.c). One that has
+ * finalized is only not counted any more: PMIx goes on to serve what it has
+ * put, but a later fence that names it, other than by PMIX_RANK_WILDCARD, waits
+ * for it. */
 #ifndef DT_PMIX_CLIENT_H
 #define DT_PMIX_CLIENT_H
 
@@ -47,6 +50,8 @@ struct dt_pmix_client {
     int64_t due;        /* ms; until then, once lost: wait for the launcher's
                          * report; once reported: wait for PMIx to see the
                          * break; once settled: wait for the proxy client */
+    char *kept; /* what it had put for other nodes, packed by PMIx, or NULL */
+    size_t kept_len;
     enum dt_pmix_replacement replacement;
     pmix_status_t refusal; /* of PMIx, once FAILED */
 };

@@ -6,12 +6,13 @@
  * rejects leaves it in a state in which it deadlocks when the real rank
  * connects. So other users' connections are closed before PMIx sees them. The
  * kernel knows which user owns the socket at the other end. */
+#include "server/peer_check.h"
+
 #include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -98,6 +99,26 @@ static bool is_own_user(int fd)
     if (find_owner(&theirs, &owner))
         return owner == geteuid();
     return !find_owner(&ours, &owner);
+}
+
+bool dt_peer_check_works(void)
+{
+    struct end end;
+    struct sockaddr_in *at = (struct sockaddr_in *)&end.here;
+    socklen_t len = sizeof(end.here);
+    uid_t owner;
+    memset(&end, 0, sizeof(end));
+    at->sin_family = AF_INET;
+    at->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    end.there.ss_family = AF_INET; /* a listener has no other end */
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool works = fd >= 0 && bind(fd, (struct sockaddr *)at, sizeof(*at)) == 0 &&
+                 listen(fd, 1) == 0 &&
+                 getsockname(fd, (struct sockaddr *)at, &len) == 0 &&
+                 find_owner(&end, &owner) && owner == geteuid();
+    if (fd >= 0)
+        close(fd);
+    return works;
 }
 
 __attribute__((visibility("default"))) int

@@ -52,6 +52,7 @@ static void begin_step(struct dt_pmix *pmix, struct step_call *self)
         PMIx_server_deregister_client(&proc, step_done, self);
         return;
     case DT_REPLACE_REGISTER:
+        free(client->kept);
         *client = (struct dt_pmix_client){.replacement = DT_REPLACE_REGISTER};
         dt_pmix_clients_count(pmix);
         rc = PMIx_server_register_client(&proc, getuid(), getgid(), NULL,

@@ -5,14 +5,14 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "operations/operations.h"
 #include "server/client.h"
+#include "server/client_auth.h"
 #include "server/info.h"
 #include "server/server_state.h"
 
@@ -27,42 +27,15 @@ enum { OPERATIONS = sizeof(operations) / sizeof(*operations) };
 
 /* --- settings ------------------------------------------------------------ */
 
-/* The only address at which PMIx connects to munge. */
-#define MUNGE_SOCKET "/run/munge/munge.socket.2"
-
-static bool munge_answers(void)
+bool dt_pmix_has_munge(void)
 {
-    struct sockaddr_un addr = {AF_UNIX, MUNGE_SOCKET};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    bool answers = connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0;
-    close(fd);
-    return answers;
-}
-
-/* auth: as in dt_pmix_config. */
-static dt_result_t choose_auth(const char *auth, const char **psec,
-                               struct dt_error *err)
-{
-    bool wanted = auth && strcmp(auth, "munge") == 0;
-    if (auth && !wanted && strcmp(auth, "native") != 0)
-        return dt_error_set(err, DT_ERR_INVALID_ARG,
-                            "authentication by %s: expected munge or native",
-                            auth);
-    bool answers = (wanted || !auth) && munge_answers();
-    if (wanted && !answers)
-        return dt_error_set(err, DT_ERR_BOOTSTRAP,
-                            "munge does not answer at " MUNGE_SOCKET
-                            ": is munged running on this node?");
-    *psec = answers ? "munge" : "native";
-    return DT_SUCCESS;
+    return dt_client_auth_has_munge();
 }
 
 static dt_result_t set_defaults(const char *auth, struct dt_error *err)
 {
     const char *psec = NULL;
-    dt_result_t rc = choose_auth(auth, &psec, err);
+    dt_result_t rc = dt_client_auth_choose(auth, &psec, err);
     if (rc != DT_SUCCESS)
         return rc;
     const struct {
@@ -227,7 +200,13 @@ static dt_result_t start(struct dt_pmix *self, struct dt_error *err)
                                       .node_lost = on_node_lost,
                                       .declared_lost = on_declared_lost,
                                       .asked = on_asked};
+    sigset_t pipe, before;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    /* PMIx's thread writes to ranks that may be gone */
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
     dt_result_t rc = start_library(&self->job, err);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc != DT_SUCCESS)
         return rc;
     rc = open_operations(self, err);
@@ -248,6 +227,8 @@ static void free_all(struct dt_pmix *self)
     for (size_t i = 0; i < OPERATIONS; i++)
         if (operations[i]->free)
             operations[i]->free(self);
+    for (size_t i = 0; self->clients && i < self->job.size; i++)
+        free(self->clients[i].kept);
     free(self->clients);
     dt_pmix_job_free(&self->job);
     free(self);

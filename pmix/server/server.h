@@ -11,10 +11,16 @@
 #ifndef DT_PMIX_SERVER_H
 #define DT_PMIX_SERVER_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "server/config.h"
 
 struct dt_pmix;
+
+/* Has this PMIx library a component for munge? Else ranks authenticate
+ * natively. */
+bool dt_pmix_has_munge(void);
 
 /* Start serving. Sets variables of this process (PMIX_MCA_*), so call it before
  * the process has other threads; a variable that the user has set stays, except

@@ -39,17 +39,21 @@ once_each()
 {
     ! grep -o 'dt: node n[0-9]*' "$said" | sort | uniq -d | grep .
 }
-soon=55 # seconds; a daemon that is not notified waits for 60
+# A daemon that is not notified waits until its time is over, and says so.
+notified()
+{
+    ! grep -E 'in time|(after|within) [0-9]+ s|timed out' "$said"
+}
 ends() # NAME LINE-AS-REGEX SRUN-ARG...
 {
-    local name=$1 line=$2 begin=$SECONDS
+    local name=$1 line=$2
 
     shift 2
     step "$@" "$program" meet
     is "$name: exit code" $? 1
     like "$name: what it says" "$(cat "$said")" "error: dt: node .*$line"
     ok "$name: no node prints more than a line" once_each
-    ok "$name: soon" test $((SECONDS - begin)) -lt "$soon"
+    ok "$name: no node has waited for its time limit" notified
 }
 
 # What is left of steps: processes and files of the servers.
@@ -153,8 +157,20 @@ END
 
     # ---- /run
 
-    in_node 1 mount -o remount,size=64k /run
-    in_node 1 dd if=/dev/zero of=/run/fill bs=4k 2>/dev/null
+    # in some containers a node has that of the machine, which is not for us
+    own_run()
+    {
+        [ "$(in_node 1 stat -f -c %T /run)" = tmpfs ] &&
+            [ "$(in_node 1 stat -c %d /run)" != "$(stat -c %d /run)" ]
+    }
+    full_run()
+    {
+        own_run && in_node 1 mount -o remount,size=64k /run &&
+            in_node 1 dd if=/dev/zero of=/run/fill bs=4k count=32 2>&1 |
+            grep -q 'No space left'
+    }
+    own_run || { echo "Bail out! /run of node n1 is not its own"; exit 1; }
+    ok 'the /run of a node is full' full_run
     ends 'a full /run' '(No space left|cannot be made|can be written)' \
         -N1 -w n1
     in_node 1 rm /run/fill
@@ -231,13 +247,12 @@ END
     sleep 1
     kill -KILL "$third"
     touch "$cluster_share/come"
-    begin=$SECONDS
     wait "$waiting"
     is 'killed while it waits for the others: exit code' $? 1
     is 'each node prints a line' "$(grep -c 'error: dt: node' "$said")" 3
     is 'two of them which node was lost' \
         "$(grep -c 'the daemon of node n2 was lost' "$said")" 2
-    ok 'soon, and also the late one' test $((SECONDS - begin)) -lt "$soon"
+    ok 'notified, and also the late one' notified
     wrapper "[ \$(</proc/sys/kernel/hostname) != n1 ] || sleep 3"
     DT_HEARTBEAT=2 step -N2 -w n0,n1 "$program" meet
     is 'a short heartbeat and a late node' "$(met)" 4

@@ -155,6 +155,36 @@ like 'a bad value' "$(sb srun --dt-gpus --dt-pmix=ours true 2>&1)" \
 like 'a bad heartbeat' "$(DT_HEARTBEAT=soon env_of)" \
     'no PMIx server .*: DT_HEARTBEAT=soon: expected a whole number from 1 to 3600'
 
+# A program of MPICH, long enough to be looked at.
+if type -P mpicc.mpich >/dev/null; then
+    cat >"$cluster_share/mpich.c" <<END
+#include <mpi.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    int size = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    sleep(5);
+    printf("one of %d\n", size);
+    return MPI_Finalize();
+}
+END
+    mpicc.mpich -o "$cluster_share/mpich" "$cluster_share/mpich.c"
+    step -N2 -n4 "$cluster_share/mpich"
+    is 'ranks that need PMI-1 or PMI-2 are alone' \
+        "$(grep -c 'one of 1' "$said")" 4
+    like 'which is said' "$(cat "$said.err")" \
+        'dt: this program uses libmpich.*, which needs PMI-1 or PMI-2'
+    is 'once' "$(grep -c 'dt: ' "$said.err")" 1
+    step -N2 -n4 --mpi=pmi2 --dt-pmix=none "$cluster_share/mpich"
+    is 'as advised they are one world, and nothing is said' \
+        "$(grep -c 'one of 4' "$said")$(cat "$said.err")" 4
+else
+    ok 'ranks that need PMI-1 or PMI-2 # SKIP no mpicc.mpich' true
+fi
+
 # ---- losses
 
 goes_on() # COUNT

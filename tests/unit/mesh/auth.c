@@ -67,13 +67,25 @@ static void test_not_believed(void)
        err.text);
     ok(dt_auth_check(munged.socket, "", 0, "x", 1, &err) == DT_ERR_INVALID_ARG,
        "nothing: %s", err.text);
+}
 
-    char *cred = make_other(MUNGE_OPT_TTL, 1);
-    sleep(3);
-    ok(cred && check(cred, "hello") == DT_ERR_INVALID_ARG &&
-           strstr(err.text, "clocks"),
-       "an old one: %s", err.text);
-    free(cred);
+/* Of credentials that were made at once and are good for a second, each is
+ * tried once: those that are tried later are too old. */
+static void test_old(void)
+{
+    enum { COUNT = 100, PAUSE_US = 100000 };
+    char *cred[COUNT];
+    bool old = false;
+    for (size_t i = 0; i < COUNT; i++)
+        cred[i] = make_other(MUNGE_OPT_TTL, 1);
+    for (size_t i = 0; i < COUNT && !old; i++) {
+        usleep(PAUSE_US);
+        old = cred[i] && check(cred[i], "hello") == DT_ERR_INVALID_ARG &&
+              strstr(err.text, "clocks");
+    }
+    ok(old, "an old one: %s", err.text);
+    for (size_t i = 0; i < COUNT; i++)
+        free(cred[i]);
 }
 
 /* From a process of user 65534, readable for this user; or made by dt_auth_make
@@ -136,6 +148,7 @@ int main(void)
     int before = descriptors();
     test_believed();
     test_not_believed();
+    test_old();
     test_foreign();
     test_down();
     ok(descriptors() == before, "no descriptor is left");

@@ -8,9 +8,11 @@
  * wrong; the exit code is 1 then. */
 #include "client.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -315,7 +317,45 @@ static const struct {
              {"refusals", refusals},     {"cleanup", cleanup},
              {"terminate", terminate},   {"die-two", die_two},
              {"never", absent},          {"early", absent},
-             {"orphan", orphan}};
+             {"connecting", absent},     {"orphan", orphan}};
+
+/* --- the end inside PMIx_Init --------------------------------------------- */
+
+static bool dies_connecting;
+
+/* Until the rank is gone the server, which is its parent, stands still. */
+static void die_now(pid_t server)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    pid_t rank = getpid();
+    if (fork() == 0) {
+        close_range(0, ~0U, 0);
+        while (getppid() == rank)
+            nanosleep(&pause, NULL);
+        kill(server, SIGCONT);
+        _exit(0);
+    }
+    raise(SIGKILL);
+}
+
+/* For PMIx's library in this process: it sends who it is, by TCP, and then
+ * waits for the answers of the server. */
+__attribute__((visibility("default"))) ssize_t send(int fd, const void *data,
+                                                    size_t len, int flags)
+{
+    struct sockaddr_storage at;
+    socklen_t size_of_at = sizeof(at);
+    pid_t server = getppid();
+    bool dies = dies_connecting &&
+                getpeername(fd, (struct sockaddr *)&at, &size_of_at) == 0 &&
+                at.ss_family == AF_INET;
+    if (dies)
+        kill(server, SIGSTOP);
+    ssize_t n = sendto(fd, data, len, flags, NULL, 0);
+    if (dies)
+        die_now(server);
+    return n;
+}
 
 int main(int argc, char **argv)
 {
@@ -328,6 +368,7 @@ int main(int argc, char **argv)
         sleep(1); /* until the others wait for it */
         return 3;
     }
+    dies_connecting = argc == 2 && first && !strcmp(argv[1], "connecting");
     int rc = PMIx_Init(&self, NULL, 0);
     if (rc != PMIX_SUCCESS) {
         fprintf(stderr, "PMIx_Init: %s\n", PMIx_Error_string(rc));

@@ -70,6 +70,10 @@ rank 3 goes on"
             "$(run $shape "$client" never 2>&1; echo $?)" 3
         is "$shape: a rank that ends before the others come to PMIx_Init" \
             "$(run $shape "$client" early 2>&1; echo $?)" 3
+        # what PMIx has freed must not be as before
+        is "$shape: a rank killed inside PMIx_Init" \
+            "$(MALLOC_PERTURB_=165 run $shape "$client" connecting 2>&1
+            echo $?)" 137
         is "$shape: a killed rank whose child keeps its connection open" \
             "$(run $shape "$client" orphan 2>&1; echo $?)" 137
         try "$shape: a rank that leaves without PMIx_Finalize" \
@@ -78,6 +82,15 @@ rank 3 goes on"
         is "$shape: a rank killed while others get its data" \
             "$(run $shape "$ranks" vanish 2>&1; echo $?)" 137
         try "$shape: a rank replaced 50 times" -r 50 $shape "$ranks" replace 50
+    }
+done
+for shape in "2 4" "-c 2 4"; do
+    # shellcheck disable=SC2086
+    {
+        try "$shape: what a rank has put stays when it has finalized" \
+            $shape "$ranks" finished
+        is "$shape: and when it is killed" \
+            "$(run $shape "$ranks" killed 2>&1; echo $?)" 137
     }
 done
 is "a killed node: the others are notified and go on" \

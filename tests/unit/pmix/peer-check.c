@@ -2,6 +2,8 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* peer-check.c - accept() of a process that is a PMIx server: connections of
  * other users never come out of it. */
+#include "server/peer_check.h"
+
 #include <arpa/inet.h>
 #include <poll.h>
 #include <string.h>
@@ -68,6 +70,7 @@ int main(void)
     char byte;
     if (!open_listener() || pipe(pipes) < 0)
         return skip_all("no loopback device");
+    ok(dt_peer_check_works(), "the kernel tells whose a socket is");
     int own = connect_here();
     ok(own >= 0 && accepts_own(own), "a connection of this user is accepted");
     close(own);

@@ -6,6 +6,7 @@
  *
  * Each mode tries one thing and prints on standard error what was wrong; the
  * exit code is 1 then. */
+#include <dirent.h>
 #include <pmix.h>
 #include <pthread.h>
 #include <signal.h>
@@ -169,7 +170,7 @@ static void map(void)
                       number_of(&everybody, PMIX_NUM_NODES),
                       number_of(&everybody, PMIX_LOCAL_SIZE), peers,
                       number_of(&everybody, PMIX_LOCALLDR));
-    for (pmix_rank_t r = 0; r < size; r++) {
+    for (pmix_rank_t r = 0; r < size && r < 64; r++) {
         pmix_proc_t proc = proc_of(r);
         text_of(&proc, PMIX_HOSTNAME, host, sizeof(host));
         TRUE(number_of(&proc, PMIX_NODE_RANK) ==
@@ -297,6 +298,57 @@ static void absent(void)
 
 /* --- losses -------------------------------------------------------------- */
 
+/* All ranks put something; those that are not the first of their node end, and
+ * the others get it only then, for the first time. What was put for this node
+ * alone goes with a rank that did not finalize. */
+static void stay(bool finalize)
+{
+    pmix_status_t codes[] = {PMIX_EVENT_PROC_TERMINATED, PMIX_ERR_PROC_ABORTED};
+    char home[256], host[256];
+    pmix_proc_t living[64];
+    size_t nliving = 0;
+    uint32_t number = 0;
+    pmix_value_t value;
+    text_of(&self, PMIX_HOSTNAME, home, sizeof(home));
+    TRUE(PMIx_Register_event_handler(codes, 2, NULL, 0, on_event, NULL, NULL) >=
+         0);
+    PMIX_VALUE_LOAD(&value, &self.rank, PMIX_UINT32);
+    OK(PMIx_Put(PMIX_LOCAL, "local", &value));
+    put("number", self.rank);
+    OK(fence_all());
+    if (number_of(&self, PMIX_LOCAL_RANK) > 0) {
+        if (!finalize)
+            raise(SIGKILL);
+        return;
+    }
+    for (pmix_rank_t r = 0; r < size && r < 64; r++) {
+        pmix_proc_t proc = proc_of(r);
+        text_of(&proc, PMIX_HOSTNAME, host, sizeof(host));
+        if (number_of(&proc, PMIX_LOCAL_RANK) > 0)
+            wait_until(&received.ended[r], 1);
+        else
+            living[nliving++] = proc;
+        OK(get(r, "number", LONG_S, &number));
+        TRUE(number == r);
+        if (!finalize || strcmp(host, home) != 0)
+            continue;
+        OK(get(r, "local", LONG_S, &number));
+        TRUE(number == r);
+    }
+    IS(fence_all(), PMIX_ERR_PROC_ABORTED);
+    OK(fence(living, nliving, false));
+}
+
+static void finished(void)
+{
+    stay(true);
+}
+
+static void killed(void)
+{
+    stay(false);
+}
+
 /* The node of the last rank dies, with all its ranks. */
 static void node_dies(void)
 {
@@ -356,13 +408,29 @@ static uint32_t ask_life(void)
     return number;
 }
 
+/* Of this rank's server, its parent. */
+static size_t count_descriptors(void)
+{
+    char path[64];
+    size_t count = 0;
+    snprintf(path, sizeof(path), "/proc/%ld/fd", (long)getppid());
+    DIR *all = opendir(path);
+    while (all && readdir(all))
+        count++;
+    TRUE(all && count > 2);
+    if (all)
+        closedir(all);
+    return count;
+}
+
 /* Rank 1 dies and is replaced, number_given times, and all exchange new data
  * with it each time. Its node waits with that until rank 0 says that all have
- * seen that it was gone. */
+ * seen that it was gone. The servers have no more descriptors at the end than
+ * after the first time. */
 static void replace(void)
 {
     pmix_proc_t living[64];
-    size_t nliving = 0;
+    size_t nliving = 0, descriptors = 0;
     uint32_t number = 0, node = 0;
     char key[32];
     for (pmix_rank_t r = 0; r < size && r < 64; r++)
@@ -383,6 +451,10 @@ static void replace(void)
         }
         OK(get(1, "node", LONG_S, &node));
         OK(fence_all());
+        if (round == 1)
+            descriptors = count_descriptors();
+        else if (round == number_given && descriptors)
+            TRUE(count_descriptors() <= descriptors);
         if (round == number_given)
             break;
         if (self.rank == 1)
@@ -398,14 +470,11 @@ static void replace(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} modes[] = {{"map", map},
-             {"direct", direct},
-             {"late", late},
-             {"vanish", vanish},
-             {"patience", patience},
-             {"absent", absent},
-             {"node-dies", node_dies},
-             {"replace", replace}};
+} modes[] = {
+    {"map", map},           {"direct", direct},     {"late", late},
+    {"vanish", vanish},     {"patience", patience}, {"absent", absent},
+    {"finished", finished}, {"killed", killed},     {"node-dies", node_dies},
+    {"replace", replace}};
 
 int main(int argc, char **argv)
 {
