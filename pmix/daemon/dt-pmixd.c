@@ -22,6 +22,7 @@
 #include "daemon/control_socket.h"
 #include "server/environ.h"
 #include "daemon/directory.h"
+#include "daemon/held_ports.h"
 #include "daemon/join.h"
 #include "daemon/serve_rendezvous.h"
 #include "daemon/process_monitor.h"
@@ -37,6 +38,7 @@
 
 struct daemon {
     struct dt_step step;
+    struct dt_held_ports held;
     struct dt_join join;
     struct dt_pmix *pmix;
     struct dt_control *control;
@@ -355,12 +357,17 @@ static dt_result_t send_ready(struct daemon *daemon, struct dt_error *err)
                 fprintf(out, "%s\n", *e);
         fprintf(out, DT_ENV_PMIX_CONTROL "=%s\n",
                 dt_control_path(daemon->control));
+        rc = dt_held_ports_print(&daemon->step, daemon->join.map, out, err);
     }
     dt_environ_free(env);
-    if (rc == DT_SUCCESS &&
-        (!out || fclose(out) != 0 || size >= DT_STEP_PACKET))
+    bool written = out && fclose(out) == 0;
+    if (rc == DT_SUCCESS && !written)
         rc = dt_error_set(err, DT_ERR_NO_MEMORY,
                           "no memory for the ranks' environment");
+    if (rc == DT_SUCCESS && size >= DT_STEP_PACKET)
+        rc = dt_error_set(err, DT_ERR_UNSUPPORTED,
+                          "the ports of more ranks than fit into one packet: "
+                          "--dt-rendezvous=tensorflow is for about 3000 tasks");
     if (rc == DT_SUCCESS)
         send_plugin(text, size);
     free(text);
@@ -374,7 +381,9 @@ static dt_result_t set_up(struct daemon *daemon, struct dt_error *err)
     if (rc == DT_SUCCESS)
         rc = skip_topology(err);
     if (rc == DT_SUCCESS)
-        rc = dt_join_open(&daemon->join, step, PLUGIN, err);
+        rc = dt_held_ports_open(&daemon->held, step, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_join_open(&daemon->join, step, &daemon->held, PLUGIN, err);
     if (rc == DT_SUCCESS)
         rc = dt_control_open(&daemon->control, step->directory, on_replace,
                              daemon, err);
@@ -402,6 +411,7 @@ static void tear_down(struct daemon *daemon)
     alarm(0);
     dt_join_close(&daemon->join, 0);
     dt_monitor_close(daemon->monitor);
+    dt_held_ports_close(&daemon->held);
     free(daemon->ended);
     free(daemon->lost);
     free(daemon->warning);
