@@ -103,6 +103,25 @@ static void on_abort(void *arg, size_t rank, int code, const char *text)
     end_ranks(daemon, SIGTERM);
 }
 
+/* In a step that ends together, a rank of any node that has failed ends those
+ * of this one, which would wait for it. One that wants to be requeued has not
+ * failed: the others still save. */
+static void on_rank_ended(void *arg, size_t rank, int code)
+{
+    struct daemon *daemon = arg;
+    size_t index;
+    if (!daemon->step.together || !code || code == DT_EXIT_REQUEUE ||
+        daemon->ending)
+        return;
+    if (is_here(daemon, rank, &index))
+        report(code > 128 ? "rank %zu on node %s was killed by signal %d: the "
+                            "step is ended"
+                          : "rank %zu on node %s ended with code %d: the step "
+                            "is ended",
+               rank, daemon->step.name, code > 128 ? code - 128 : code);
+    end_ranks(daemon, SIGTERM);
+}
+
 static void on_send(void *arg, size_t node, struct dt_frame *frame)
 {
     struct daemon *daemon = arg;
@@ -195,6 +214,14 @@ static void on_ended(struct daemon *daemon, size_t index, int code)
     dt_pmix_ended(daemon->pmix, daemon->step.local[index], code);
 }
 
+/* A rank may start when the others are being ended already. */
+static void on_started(struct daemon *daemon, size_t index, int pid)
+{
+    dt_monitor_started(daemon->monitor, index, pid);
+    if (daemon->ending)
+        daemon->kill_at = dt_pmix_now();
+}
+
 static void receive_plugin(struct daemon *daemon)
 {
     char text[256];
@@ -214,7 +241,7 @@ static void receive_plugin(struct daemon *daemon)
         else if (event.ended)
             on_ended(daemon, event.rank, event.number);
         else
-            dt_monitor_started(daemon->monitor, event.rank, event.number);
+            on_started(daemon, event.rank, event.number);
     }
 }
 
@@ -314,6 +341,7 @@ static dt_result_t open_server(struct daemon *daemon, struct dt_error *err)
         .auth = step->auth,
         .launcher = {.arg = daemon,
                      .abort = on_abort,
+                     .ended = on_rank_ended,
                      .send = step->nodes > 1 ? on_send : NULL,
                      .node_lost = on_node_lost},
         .proxy_client = proxy_client,

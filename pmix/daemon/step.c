@@ -109,7 +109,8 @@ static bool read_value(struct dt_step *step, const char *key, char *value,
                    {"heartbeat", &step->heartbeat, 1, 86400},
                    {"limit", &step->limit, 1, 86400},
                    {"hold-own", &step->hold_own, 0, 1},
-                   {"hold-shared", &step->hold_shared, 0, 16}};
+                   {"hold-shared", &step->hold_shared, 0, 16},
+                   {"together", &step->together, 0, 1}};
     const struct {
         const char *key, **text;
     } texts[] = {{"name", &step->name},           {"srun", &step->srun},

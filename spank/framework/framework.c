@@ -30,9 +30,11 @@ void dt_framework_configure(spank_t spank, const struct spank_dt *dt, FILE *out)
         return;
     bool own = dt_frameworks_own(&chosen);
     uint32_t shared = dt_frameworks_shared(&chosen);
-    fprintf(out, "hold-own %d\nhold-shared %u\n", own, (unsigned)shared);
-    if ((own || shared) &&
-        dt_variable_get(spank, "SLURM_STEP_RESV_PORTS", ports, sizeof(ports)) &&
+    if (!own && !shared)
+        return;
+    fprintf(out, "hold-own %d\nhold-shared %u\ntogether 1\n", own,
+            (unsigned)shared);
+    if (dt_variable_get(spank, "SLURM_STEP_RESV_PORTS", ports, sizeof(ports)) &&
         strspn(ports, "0123456789,-") == strlen(ports))
         fprintf(out, "ports %s\n", ports);
 }

@@ -26,9 +26,10 @@ pypi() # NAME PACKAGE...
     [ "${DT_FRAMEWORKS-}" = pypi ] ||
         skip_all "it is from PyPI: DT_FRAMEWORKS=pypi installs $*"
     rm -rf "$venv"
-    timeout 60 /usr/bin/python3 -m venv "$venv" &&
-        timeout 600 "$venv/bin/pip" install -q --no-deps "$@" >&2 ||
+    if ! timeout 60 /usr/bin/python3 -m venv "$venv" ||
+        ! timeout 600 "$venv/bin/pip" install -q --no-deps "$@" >&2; then
         skip_all "pip cannot install $*"
+    fi
     echo "$*" >"$venv/packages"
 }
 
