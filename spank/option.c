@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/number.h"
+#include "framework/names.h"
 
 enum { MAX_NUMBER = 1000000000, MAX_NODES = 255, MAX_SIGNAL = 64 };
 
@@ -44,6 +45,13 @@ const struct dt_option_name dt_option_name[DT_NOPTIONS] = {
                                  "(default), auto, slurm, none; help explains",
                         .has_arg = 2,
                         NAMES("DT_PMIX", "dt_pmix")},
+    [DT_OPTION_RENDEZVOUS] = {.option = "dt-rendezvous",
+                              .arginfo = "[verbose,]<framework>",
+                              .usage = "set the variables by which the ranks "
+                                       "of a framework find each other: torch, "
+                                       "jax ...; help lists them",
+                              .has_arg = 1,
+                              NAMES("DT_RENDEZVOUS", "dt_rendezvous")},
     [DT_OPTION_CKPT] = {.option = "dt-ckpt",
                         .arginfo = "<dir>",
                         .usage = "where checkpoints are; help explains",
@@ -100,8 +108,8 @@ static parse_item_t parse_place, parse_mask, parse_nic;
 /* A value that is no name of a type and not empty; false: it is malformed. */
 typedef bool parse_value_t(const char *text, struct dt_option *option);
 
-static parse_value_t parse_directory, parse_time, parse_redundancy, parse_keep,
-    parse_signal, parse_requeue;
+static parse_value_t parse_frameworks, parse_directory, parse_time,
+    parse_redundancy, parse_keep, parse_signal, parse_requeue;
 
 _Static_assert(DT_TOPO_MAX_GPUS == 64, "the text about map: says 63");
 
@@ -200,6 +208,34 @@ static const struct {
          "  help    this list\n",
          NULL,
          "server"},
+    [DT_OPTION_RENDEZVOUS] =
+        {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
+          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
+         "[verbose,] and torch, lightning, accelerate, deepspeed, sagemaker, "
+         "torchrun, jax, tensorflow[,chief][,ps:<n>], mpi4py, c, some of them "
+         "with commas, none or help",
+         "--dt-rendezvous=[verbose,]<framework>[,...] sets in each task the "
+         "variables by which\n"
+         "the ranks of a framework find each other, with a port that is held "
+         "for them:\n"
+         "  torch, accelerate, deepspeed\n"
+         "               MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE, "
+         "LOCAL_RANK, LOCAL_WORLD_SIZE\n"
+         "  lightning    MASTER_ADDR, MASTER_PORT\n"
+         "  sagemaker    those of torch, SM_HOSTS, SM_CURRENT_HOST, "
+         "SM_NUM_GPUS, SM_MODEL_DIR\n"
+         "  torchrun     PET_NNODES, PET_NPROC_PER_NODE, PET_NODE_RANK, "
+         "PET_MASTER_ADDR,\n"
+         "               PET_MASTER_PORT; one task per node\n"
+         "  jax          JAX_COORDINATOR_ADDRESS\n"
+         "  tensorflow   TF_CONFIG; with ,chief rank 0 is the chief, with "
+         ",ps:<n> the last n\n"
+         "               ranks are parameter servers\n"
+         "  mpi4py, c    nothing: PMIx is there already\n"
+         "  none         as if the option had not been given\n"
+         "  help         this list\n"
+         "What you have set yourself is kept. verbose, prints what was set.\n",
+         parse_frameworks},
     [DT_OPTION_CKPT] = {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
                          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
                         "a directory, none or help",
@@ -311,6 +347,13 @@ static bool take_word(const char **at, const char *word)
         return false;
     *at += length;
     return true;
+}
+
+static bool parse_frameworks(const char *text, struct dt_option *option)
+{
+    struct dt_frameworks chosen;
+    (void)option;
+    return strlen(text) < DT_OPTION_TEXT && dt_frameworks_parse(text, &chosen);
 }
 
 static bool parse_directory(const char *text, struct dt_option *option)
@@ -553,7 +596,8 @@ dt_result_t dt_option_parse(enum dt_option_id id, const char *text,
     if (!text || !*text || !strcmp(text, "(null)"))
         text = syntax[id].bare ? syntax[id].bare : syntax[id].type[0].name;
     const char *type = text;
-    if (id == DT_OPTION_GPUS && !strncmp(text, verbose, sizeof(verbose) - 1)) {
+    bool shows = id == DT_OPTION_GPUS || id == DT_OPTION_RENDEZVOUS;
+    if (shows && !strncmp(text, verbose, sizeof(verbose) - 1)) {
         const char *rest = text + sizeof(verbose) - 1;
         if (!*rest || *rest == ',') {
             parsed.verbose = true;

@@ -13,6 +13,7 @@ enum dt_option_id {
     DT_OPTION_NICS,
     DT_OPTION_CPU_BIND,
     DT_OPTION_PMIX,
+    DT_OPTION_RENDEZVOUS,
     DT_OPTION_CKPT,
     DT_OPTION_CKPT_FLUSH,
     DT_OPTION_CKPT_INTERVAL,
@@ -80,7 +81,7 @@ enum dt_option_type {
 
 struct dt_option {
     enum dt_option_type type;
-    bool verbose;   /* only ever of --dt-gpus */
+    bool verbose;   /* of --dt-gpus and --dt-rendezvous */
     char value[64]; /* as given, without verbose; cut */
     /* a dt_place_policy_t, dt_place_nics_t, dt_place_cpus_t, dt_pmix_whose, or
      * the number of a signal */
@@ -89,7 +90,7 @@ struct dt_option {
     uint32_t nlist;
     uint64_t list[DT_PLACE_MAX_MAP]; /* of map: and mask: of --dt-gpus */
     char nic[DT_PLACE_MAX_MAP][32];  /* of map: of --dt-nics */
-    char text[DT_OPTION_TEXT];       /* of --dt-ckpt and its kin, uncut */
+    char text[DT_OPTION_TEXT];       /* of --dt-ckpt and others, uncut */
     uint32_t cap[DT_NCAPS];          /* of --dt-requeue */
 };
 

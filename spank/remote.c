@@ -9,6 +9,7 @@
 #include <slurm/slurm.h>
 
 #include "base/userdir.h"
+#include "framework/framework.h"
 #include "log.h"
 #include "placement/discover.h"
 #include "placement/task.h"
@@ -205,14 +206,18 @@ void dt_remote_task_init(spank_t spank, const struct spank_dt *dt)
     if (!dt_is_task_step(spank))
         return;
     init_ckpt(spank, dt);
+    dt_framework_forget(spank);
     if (!dt_wants_pmix(dt) && !*dt->bad_option[DT_OPTION_GPUS].text &&
-        !*dt->bad_option[DT_OPTION_PMIX].text)
+        !*dt->bad_option[DT_OPTION_PMIX].text &&
+        !*dt->bad_option[DT_OPTION_RENDEZVOUS].text)
         return;
     dt_result_t rc = dt_task_init(spank, dt, &task, &err);
     if (rc == DT_SUCCESS && task.placed)
         dt_task_report(spank, dt, &task);
     if (rc == DT_SUCCESS)
         rc = dt_task_apply(spank, dt, &task, &err);
+    if (rc == DT_SUCCESS)
+        rc = dt_framework_task_init(spank, dt, &err);
     if (rc != DT_SUCCESS) /* once per node, unless it is about this task only */
         refuse(err.text, task.bound || task.local_rank == 0);
     dt_task_fini(&task);

@@ -57,6 +57,7 @@ static inline bool dt_wants_gpus(const struct spank_dt *dt)
 static inline bool dt_wants_pmix(const struct spank_dt *dt)
 {
     return dt_wants_gpus(dt) ||
+           dt->option[DT_OPTION_RENDEZVOUS].type == DT_OPTION_SET ||
            dt->option[DT_OPTION_PMIX].type == DT_OPTION_SET;
 }
 

@@ -39,6 +39,10 @@
 #define DT_ENV_PMIX_MEET   "SLURM_DT_PMIX_MEET"
 #define DT_ENV_PMIX_SLURMS "slurm"
 
+/* plugin -> plugin in a step inside of this one: the variables of a framework
+ * that it has set, with commas */
+#define DT_ENV_RENDEZVOUS "DT_RENDEZVOUS"
+
 /* PMIx server -> supervisor: its socket, pmix/daemon/control_socket.h */
 #define DT_ENV_PMIX_CONTROL "DT_PMIX_CONTROL"
 

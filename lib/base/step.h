@@ -25,13 +25,20 @@
  *       auth munge          of clients; or native
  *       munge /run/...      munged's socket; absent: munge's own
  *       command ./a.out ... the program of the ranks
+ *       hold-own 1          a port is held for each rank of the node; absent: 0
+ *       hold-shared 2       ports that the node of rank 0 holds; absent: 0
+ *       together 1          a rank that fails ends all others; absent: 0
+ *       ports 12000-12003   the ports to take for these; absent: any
  *     then, a line each:
  *       started RANK PID    its process
  *       ended RANK CODE     its exit code, or 128 + the signal
  *     end of file: the step is over, or slurmstepd has died
  *   daemon -> plugin
  *       ready               and lines NAME=VALUE for the environment of all
- *                           local ranks; each rank's PMIX_RANK is its number
+ *                           local ranks; each rank's PMIX_RANK is its number;
+ *                           and without "=" the held ports of all nodes:
+ *       held-own A:P,...    of each rank, in order; absent: none
+ *       held-shared A:P,... at the node of rank 0; absent: none
  *       failed TEXT         one line; the daemon ends
  *       say TEXT            a line for the user, any time after ready
  *       bye                 its files are removed; the daemon ends

@@ -22,6 +22,7 @@
 #include "daemon/control_socket.h"
 #include "server/environ.h"
 #include "daemon/directory.h"
+#include "daemon/held_ports.h"
 #include "daemon/join.h"
 #include "daemon/other_pmi.h"
 #include "daemon/serve_rendezvous.h"
@@ -40,6 +41,7 @@
 
 struct daemon {
     struct dt_step step;
+    struct dt_held_ports held;
     struct dt_join join;
     struct dt_pmix *pmix;
     struct dt_control *control;
@@ -103,6 +105,25 @@ static void on_abort(void *arg, size_t rank, int code, const char *text)
     if (is_here(daemon, rank, &index))
         report("rank %zu aborted the step with code %d%s%.300s", rank, code,
                *text ? ": " : "", text);
+    end_ranks(daemon, SIGTERM);
+}
+
+/* In a step that ends together, a rank of any node that has failed ends those
+ * of this one, which would wait for it. One that wants to be requeued has not
+ * failed: the others still save. */
+static void on_rank_ended(void *arg, size_t rank, int code)
+{
+    struct daemon *daemon = arg;
+    size_t index;
+    if (!daemon->step.together || !code || code == DT_EXIT_REQUEUE ||
+        daemon->ending)
+        return;
+    if (is_here(daemon, rank, &index))
+        report(code > 128 ? "rank %zu on node %s was killed by signal %d: the "
+                            "step is ended"
+                          : "rank %zu on node %s ended with code %d: the step "
+                            "is ended",
+               rank, daemon->step.name, code > 128 ? code - 128 : code);
     end_ranks(daemon, SIGTERM);
 }
 
@@ -198,10 +219,13 @@ static void on_ended(struct daemon *daemon, size_t index, int code)
     dt_pmix_ended(daemon->pmix, daemon->step.local[index], code);
 }
 
-/* The first rank speaks for all. */
+/* A rank may start when the others are being ended already. For what program
+ * it is, the first one speaks for all. */
 static void on_started(struct daemon *daemon, size_t index, pid_t pid)
 {
     dt_monitor_started(daemon->monitor, index, pid);
+    if (daemon->ending)
+        daemon->kill_at = dt_pmix_now();
     if (index != 0 || daemon->step.node != 0 || daemon->step.ranks < 2)
         return;
     daemon->first = pid;
@@ -346,6 +370,7 @@ static dt_result_t open_server(struct daemon *daemon, struct dt_error *err)
         .auth = step->auth,
         .launcher = {.arg = daemon,
                      .abort = on_abort,
+                     .ended = on_rank_ended,
                      .send = step->nodes > 1 ? on_send : NULL,
                      .node_lost = on_node_lost},
         .proxy_client = proxy_client,
@@ -393,12 +418,17 @@ static dt_result_t send_ready(struct daemon *daemon, struct dt_error *err)
                 fprintf(out, "%s\n", *e);
         fprintf(out, DT_ENV_PMIX_CONTROL "=%s\n",
                 dt_control_path(daemon->control));
+        rc = dt_held_ports_print(&daemon->step, daemon->join.map, out, err);
     }
     dt_environ_free(env);
-    if (rc == DT_SUCCESS &&
-        (!out || fclose(out) != 0 || size >= DT_STEP_PACKET))
+    bool written = out && fclose(out) == 0;
+    if (rc == DT_SUCCESS && !written)
         rc = dt_error_set(err, DT_ERR_NO_MEMORY,
                           "no memory for the ranks' environment");
+    if (rc == DT_SUCCESS && size >= DT_STEP_PACKET)
+        rc = dt_error_set(err, DT_ERR_UNSUPPORTED,
+                          "the ports of more ranks than fit into one packet: "
+                          "--dt-rendezvous=tensorflow is for about 3000 tasks");
     if (rc == DT_SUCCESS)
         send_plugin(text, size);
     free(text);
@@ -412,7 +442,9 @@ static dt_result_t set_up(struct daemon *daemon, struct dt_error *err)
     if (rc == DT_SUCCESS)
         rc = skip_topology(err);
     if (rc == DT_SUCCESS)
-        rc = dt_join_open(&daemon->join, step, PLUGIN, err);
+        rc = dt_held_ports_open(&daemon->held, step, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_join_open(&daemon->join, step, &daemon->held, PLUGIN, err);
     if (rc == DT_SUCCESS)
         rc = dt_control_open(&daemon->control, step->directory, on_replace,
                              daemon, err);
@@ -440,6 +472,7 @@ static void tear_down(struct daemon *daemon)
     alarm(0);
     dt_join_close(&daemon->join, 0);
     dt_monitor_close(daemon->monitor);
+    dt_held_ports_close(&daemon->held);
     free(daemon->ended);
     free(daemon->lost);
     free(daemon->warning);

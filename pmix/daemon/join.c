@@ -48,15 +48,25 @@ static struct dt_identity identity(const struct dt_join *join,
                                 .heartbeat = (int64_t)heartbeat * 1000};
 }
 
-static dt_result_t make_entry(const struct dt_step *step,
+static dt_result_t make_entry(const struct dt_join *join,
                               struct dt_map_entry *entry, struct dt_error *err)
 {
+    const struct dt_step *step = join->step;
     *entry = (struct dt_map_entry){.node = step->node, .nranks = step->nlocal};
     memcpy(entry->name, step->name, strlen(step->name));
     entry->ranks = calloc(step->nlocal, sizeof(*entry->ranks));
     if (!entry->ranks)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
     memcpy(entry->ranks, step->local, step->nlocal * sizeof(*entry->ranks));
+    if (!join->held || !join->held->n)
+        return DT_SUCCESS;
+    entry->held = calloc(join->held->n, sizeof(*entry->held));
+    if (!entry->held) {
+        dt_map_entry_free(entry);
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
+    }
+    entry->nheld = join->held->n;
+    memcpy(entry->held, join->held->port, entry->nheld * sizeof(*entry->held));
     return DT_SUCCESS;
 }
 
@@ -68,7 +78,7 @@ static dt_result_t map_alone(struct dt_join *join, const struct dt_step *step,
     struct dt_map_entry *entry = malloc(sizeof(*entry));
     if (!entry)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory");
-    dt_result_t rc = make_entry(step, entry, err);
+    dt_result_t rc = make_entry(join, entry, err);
     if (rc != DT_SUCCESS) {
         free(entry);
         return rc;
@@ -350,7 +360,7 @@ register_node(struct dt_join *join, const struct dt_step *step,
     dt_result_t rc = dt_net_open(&join->net, (struct sockaddr *)&at, length,
                                  &self, &host, err);
     if (rc == DT_SUCCESS)
-        rc = make_entry(step, &mine, err);
+        rc = make_entry(join, &mine, err);
     if (rc != DT_SUCCESS)
         return rc;
     dt_net_address(join->net, mine.ip, &mine.port);
@@ -395,9 +405,10 @@ static dt_result_t join_several(struct dt_join *join,
 }
 
 dt_result_t dt_join_open(struct dt_join *join, const struct dt_step *step,
-                         int alive, struct dt_error *err)
+                         const struct dt_held_ports *held, int alive,
+                         struct dt_error *err)
 {
-    *join = (struct dt_join){.step = step};
+    *join = (struct dt_join){.step = step, .held = held};
     dt_join_pmix_version(join->pmix);
     dt_result_t rc = step->nodes == 1 ? map_alone(join, step, err)
                                       : join_several(join, step, alive, err);

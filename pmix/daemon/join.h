@@ -10,6 +10,7 @@
 
 #include "mesh/rendezvous.h"
 #include "mesh/net.h"
+#include "daemon/held_ports.h"
 #include "daemon/step.h"
 
 #define DT_JOIN_VERSION_MAX 32 /* bytes of PMIx's version, with its NUL */
@@ -33,15 +34,17 @@ struct dt_join {
     char pmix[DT_JOIN_VERSION_MAX];
     struct dt_net_host host; /* of the net, once the server is open */
     const struct dt_step *step;
+    const struct dt_held_ports *held; /* go into this node's entry */
     dt_result_t rc; /* what went wrong in a call of the net's */
     struct dt_error why;
 };
 
 /* Register at the rendezvous, get the map, and send it to this node's children
  * in the tree. Blocks until then, alive reads end of file, or the step's limit
- * is over. The step must stay. */
+ * is over. The step and held, which may be NULL, must stay. */
 dt_result_t dt_join_open(struct dt_join *join, const struct dt_step *step,
-                         int alive, struct dt_error *err);
+                         const struct dt_held_ports *held, int alive,
+                         struct dt_error *err);
 
 /* The server is open: the net calls host from now on, at once with the pending
  * calls. */

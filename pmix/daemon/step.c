@@ -107,12 +107,16 @@ static bool read_value(struct dt_step *step, const char *key, char *value,
                    {"nodes", &step->nodes, 1, DT_MAP_MAX_NODES},
                    {"ranks", &step->ranks, 1, DT_MAP_MAX_RANKS},
                    {"heartbeat", &step->heartbeat, 1, 86400},
-                   {"limit", &step->limit, 1, 86400}};
+                   {"limit", &step->limit, 1, 86400},
+                   {"hold-own", &step->hold_own, 0, 1},
+                   {"hold-shared", &step->hold_shared, 0, 16},
+                   {"together", &step->together, 0, 1}};
     const struct {
         const char *key, **text;
     } texts[] = {{"name", &step->name},           {"srun", &step->srun},
                  {"directory", &step->directory}, {"auth", &step->auth},
-                 {"munge", &step->munge},         {"command", &step->command}};
+                 {"munge", &step->munge},         {"command", &step->command},
+                 {"ports", &step->ports}};
     unsigned bit = 0;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++, bit++)
         if (!strcmp(key, numbers[i].key))

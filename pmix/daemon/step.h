@@ -16,8 +16,12 @@ struct dt_step {
     size_t nlocal;
     uint32_t heartbeat, limit; /* seconds */
     uint16_t port;             /* of the rendezvous; 0: of job and step */
+    /* ports to hold: for each rank (0, 1); at the node of rank 0 */
+    uint32_t hold_own, hold_shared;
+    uint32_t together; /* 1: a rank that fails ends all others */
     /* parts of text; NULL if not given */
     const char *name, *hosts, *srun, *directory, *auth, *munge, *command;
+    const char *ports; /* from which held ports are taken: "12000-12003" */
     char *text;
 };
 

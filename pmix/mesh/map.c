@@ -7,14 +7,17 @@
 
 #include "mesh/map.h"
 
-/* An entry without ranks and with a name of one byte; a range of ranks. */
-enum { ENTRY_LEAST = 4 + 2 + 16 + 1 + 1 + 4, RANGE = 8 };
+/* An entry without ranks and with a name of one byte; a range of ranks; a port.
+ */
+enum { ENTRY_LEAST = 4 + 2 + 16 + 1 + 1 + 4 + 4, RANGE = 8, PORT = 2 };
 
 void dt_map_entry_free(struct dt_map_entry *entry)
 {
     free(entry->ranks);
+    free(entry->held);
     entry->ranks = NULL;
-    entry->nranks = 0;
+    entry->held = NULL;
+    entry->nranks = entry->nheld = 0;
 }
 
 /* ---- as bytes ---- */
@@ -45,6 +48,9 @@ void dt_map_entry_pack(struct dt_frame *frame, const struct dt_map_entry *entry)
         dt_frame_uint(frame, 4, entry->ranks[i]);
         dt_frame_uint(frame, 4, n);
     }
+    dt_frame_uint(frame, 4, entry->nheld);
+    for (size_t i = 0; i < entry->nheld; i++)
+        dt_frame_uint(frame, PORT, entry->held[i]);
 }
 
 /* Names are printed in lines of text: graphic ASCII, at least one byte. */
@@ -106,6 +112,28 @@ static dt_result_t unpack_ranks(struct dt_cursor *body, size_t limit,
     return DT_SUCCESS;
 }
 
+static dt_result_t unpack_ports(struct dt_cursor *body,
+                                struct dt_map_entry *entry,
+                                struct dt_error *err)
+{
+    size_t n = dt_cursor_uint(body, 4);
+    const void *bytes = dt_cursor_bytes(body, n * PORT);
+    if (!bytes)
+        return dt_error_set(err, DT_ERR_CORRUPT,
+                            "the entry of a node is cut short");
+    if (!n)
+        return DT_SUCCESS;
+    struct dt_cursor cursor = dt_cursor(bytes, n * PORT);
+    entry->held = malloc(n * sizeof(*entry->held));
+    if (!entry->held)
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for %zu ports",
+                            n);
+    entry->nheld = n;
+    for (size_t i = 0; i < n; i++)
+        entry->held[i] = (uint16_t)dt_cursor_uint(&cursor, PORT);
+    return DT_SUCCESS;
+}
+
 dt_result_t dt_map_entry_unpack(struct dt_cursor *body, size_t limit,
                                 struct dt_map_entry *entry,
                                 struct dt_error *err)
@@ -127,7 +155,11 @@ dt_result_t dt_map_entry_unpack(struct dt_cursor *body, size_t limit,
     memcpy(got.name, name, name_len);
     dt_result_t rc = unpack_ranks(body, limit, &got, err);
     if (rc == DT_SUCCESS)
+        rc = unpack_ports(body, &got, err);
+    if (rc == DT_SUCCESS)
         *entry = got;
+    else
+        dt_map_entry_free(&got);
     return rc;
 }
 

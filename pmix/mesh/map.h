@@ -15,6 +15,8 @@ struct dt_map_entry {
     uint16_t port;
     uint32_t *ranks; /* rising; from malloc */
     size_t nranks;
+    uint16_t *held; /* ports kept for the ranks' programs; from malloc */
+    size_t nheld;
 };
 
 /* Limits of a map. */

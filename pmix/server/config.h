@@ -23,6 +23,9 @@ struct dt_pmix_launcher {
      * other nodes have declared it lost, and every operation here fails from
      * now on. May be NULL. */
     void (*node_lost)(void *arg, size_t node, const char *why);
+    /* The process of a rank, of this node or another, has ended: its exit code,
+     * or 128 + the signal. May be NULL. */
+    void (*ended)(void *arg, size_t rank, int code);
 };
 
 struct dt_pmix_config {

@@ -78,6 +78,8 @@ static void on_ended(void *arg, size_t rank, const struct dt_mesh_rank *state)
     /* for a rank of this node PMIx has to see it first: settle_clients */
     if (pmix->job.map->node_of[rank] != pmix->job.self)
         rank_ended(pmix, rank, state);
+    if (pmix->launcher.ended && state->how == DT_END_EXIT)
+        pmix->launcher.ended(pmix->launcher.arg, rank, state->code);
 }
 
 static void on_joined(void *arg, size_t rank, uint32_t incarnation)

@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "base/number.h"
 #include "base/step.h"
+#include "framework/framework.h"
 #include "environment.h"
 #include "server/rendezvous.h"
 
@@ -161,6 +162,7 @@ static dt_result_t print(spank_t spank, const struct spank_dt *dt,
     print_local(spank, step, out);
     print_rendezvous(spank, step, out);
     print_command(spank, out);
+    dt_framework_configure(spank, dt, out);
     return DT_SUCCESS;
 }
 

@@ -55,12 +55,14 @@ my %rooms = (
         lib/ckpt/redundancy'],
     'lib/ckpt' => ['', 'lib lib/base lib/ckpt/format lib/ckpt/load lib/ckpt/save
         lib/ckpt/redundancy lib/exec lib/gpu'],
-    'spank' => ['', 'lib lib/base lib/topo/model spank/placement spank/requeue
-        spank/server'],
+    'spank' => ['', 'lib lib/base lib/topo/model spank/framework
+        spank/placement spank/requeue spank/server'],
+    'spank/framework' => ['framework.h names.h', 'lib/base spank'],
     'spank/placement' => ['discover.h grant.h table.h task.h',
         'lib lib/base lib/topo/model spank spank/server'],
     'spank/requeue' => ['requeue.h watch.h', 'lib/base spank'],
-    'spank/server' => ['daemon.h rendezvous.h server.h', 'lib/base spank'],
+    'spank/server' => ['daemon.h rendezvous.h server.h', 'lib/base spank
+        spank/framework'],
     'pmix/mesh' => ['address.h auth.h clock.h map.h mesh.h net.h rendezvous.h
         wire.h', 'lib/base'],
     'pmix/server' => ['client.h environ.h info.h library.h proxy_client.h

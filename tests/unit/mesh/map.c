@@ -21,6 +21,11 @@ static struct dt_map_entry entry_of(uint32_t node, const int *ranks)
     entry.ranks = malloc((entry.nranks + 1) * sizeof(*entry.ranks));
     for (size_t i = 0; i < entry.nranks; i++)
         entry.ranks[i] = (uint32_t)ranks[i];
+    /* as many ports as ranks */
+    entry.nheld = entry.nranks;
+    entry.held = malloc((entry.nheld + 1) * sizeof(*entry.held));
+    for (size_t i = 0; i < entry.nheld; i++)
+        entry.held[i] = (uint16_t)(40000 + i);
     return entry;
 }
 #define RANKS(...) ((const int[]){__VA_ARGS__, -1})
@@ -42,7 +47,10 @@ static bool same_entry(const struct dt_map_entry *a,
     return a->node == b->node && a->port == b->port &&
            !strcmp(a->name, b->name) && !memcmp(a->ip, b->ip, 16) &&
            a->nranks == b->nranks &&
-           !memcmp(a->ranks, b->ranks, a->nranks * sizeof(*a->ranks));
+           !memcmp(a->ranks, b->ranks, a->nranks * sizeof(*a->ranks)) &&
+           a->nheld == b->nheld &&
+           (!a->nheld ||
+            !memcmp(a->held, b->held, a->nheld * sizeof(*a->held)));
 }
 
 /* ---- entries ---- */
@@ -71,19 +79,22 @@ static dt_result_t read_entry(const void *bytes, size_t len, size_t limit,
 static void drawn(void)
 {
     static const unsigned char expected[] = {
-        46,   0,   0,   0, DT_WIRE_ENTRY,
-        2,    0,   0,   0, 0x34,
+        58,   0,    0,    0,    DT_WIRE_ENTRY,
+        2,    0,    0,    0,    0x34,
         0x12, /* node */
-        0,    0,   0,   0, 0,
-        0,    0,   0,   0, 0, /* ip */
-        255,  255, 10,  0, 0,
+        0,    0,    0,    0,    0,
+        0,    0,    0,    0,    0, /* ip */
+        255,  255,  10,   0,    0,
         1, /* ip */
-        2,    'n', '2', 2, 0,
+        2,    'n',  '2',  2,    0,
         0,    0, /* name */
-        4,    0,   0,   0, 3,
-        0,    0,   0, /* 4-6 */
-        9,    0,   0,   0, 1,
-        0,    0,   0, /* 9 */
+        4,    0,    0,    0,    3,
+        0,    0,    0, /* 4-6 */
+        9,    0,    0,    0,    1,
+        0,    0,    0,       /* 9 */
+        4,    0,    0,    0, /* ports */
+        0x40, 0x9c, 0x41, 0x9c, 0x42,
+        0x9c, 0x43, 0x9c,
     };
     struct dt_map_entry entry = entry_of(2, RANKS(4, 5, 6, 9));
     struct dt_frame *frame = packed(&entry);
@@ -124,7 +135,7 @@ static void round_trips(void)
     for (entry.nranks = 0; entry.nranks < LIMIT; entry.nranks++)
         entry.ranks[entry.nranks] = (uint32_t)entry.nranks;
     struct dt_frame *frame = packed(&entry);
-    ok(frame && frame->len == 5 + 4 + 2 + 16 + 1 + 2 + 4 + 8,
+    ok(frame && frame->len == 5 + 4 + 2 + 16 + 1 + 2 + 4 + 8 + 4,
        "%d ranks in a row are one range", LIMIT);
     dt_frame_unref(frame);
     round_trip(entry, "an entry of all");
@@ -159,6 +170,7 @@ static dt_result_t entry_verdict(const char *name, size_t name_len,
     dt_frame_uint(frame, 4, n);
     for (size_t i = 0; i < 2 * n; i++)
         dt_frame_uint(frame, 4, ranges[i]);
+    dt_frame_uint(frame, 4, 0);
     err->text[0] = '\0';
     dt_result_t rc =
         read_entry(frame->bytes + 5, frame->len - 5, LIMIT, &got, err);

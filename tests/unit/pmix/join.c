@@ -45,8 +45,8 @@ struct joiner {
 static void *run_joiner(void *arg)
 {
     struct joiner *joiner = arg;
-    joiner->rc = dt_join_open(&joiner->join, &joiner->step, joiner->alive[0],
-                              &joiner->err);
+    joiner->rc = dt_join_open(&joiner->join, &joiner->step, NULL,
+                              joiner->alive[0], &joiner->err);
     return NULL;
 }
 

@@ -12,7 +12,8 @@ static const char good[] =
     "version 1\njob 17\nstep 0\nnode 2\nnodes 4\nname n2\n"
     "local 9,4-5\nranks 12\nmeet 10.0.0.1,login 4711\n"
     "directory /tmp/dt-pmix.17.0-1\nheartbeat 30\n"
-    "limit 60\nauth munge\ncommand ./a.out -x 1\n";
+    "limit 60\nauth munge\ncommand ./a.out -x 1\n"
+    "hold-own 1\nhold-shared 2\ntogether 1\nports 12000-12003\n";
 
 static dt_result_t read_text(const char *text, struct dt_step *step,
                              struct dt_error *err)
@@ -40,6 +41,9 @@ static void test_good(void)
            !strcmp(step.name, "n2") && !step.munge && !step.srun &&
            !strcmp(step.command, "./a.out -x 1"),
        "its strings");
+    ok(step.hold_own == 1 && step.hold_shared == 2 && step.together &&
+           !strcmp(step.ports, "12000-12003"),
+       "its ports, and that its ranks end together");
 
     struct dt_step_event event;
     ok(dt_step_read_event(&step, "started 5 77", 12, &event, &err) ==

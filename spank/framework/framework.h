@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* framework.h - --dt-rendezvous in slurmstepd: the processes of a framework get
+ * the variables by which they find each other, and ports that dt-pmixd holds.
+ * (The rendezvous in spank/server is that of the daemons.) */
+#ifndef DT_SPANK_FRAMEWORK_H
+#define DT_SPANK_FRAMEWORK_H
+
+#include <stdio.h>
+
+#include "spank_dt.h"
+
+/* For the configuration of dt-pmixd: the ports that it is to hold. */
+void dt_framework_configure(spank_t spank, const struct spank_dt *dt,
+                            FILE *out);
+
+/* In a task: remove what the plugin has set in a step around this one. */
+void dt_framework_forget(spank_t spank);
+
+/* In a task, after that: set the variables; those that the user has set are
+ * kept, and rank 0 prints a note. INVALID_ARG: the step does not fit the
+ * framework; BOOTSTRAP: it has no dt-pmixd; SYSTEM, NO_MEMORY, MISMATCH. */
+dt_result_t dt_framework_task_init(spank_t spank, const struct spank_dt *dt,
+                                   struct dt_error *err);
+
+#endif

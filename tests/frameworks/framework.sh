@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the slurm-dt developers
+# framework.sh - what the tests of frameworks share, to be sourced:
+#   need_framework NAME      its Python in $python, or the test says SKIP; one
+#                            from PyPI only if it is installed already, or with
+#                            DT_FRAMEWORKS=pypi, which installs it
+#   four SRUN_ARG... CMD...  four tasks on two nodes, with GPUs; a minute at
+#                            most, times $patience
+#   all_ok NAME OUTPUT N     "OK" came once from each of N ranks
+# shellcheck shell=bash
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+here=$top/tests/frameworks
+# shellcheck source=tests/lib/tap.sh
+. "$top/tests/lib/tap.sh"
+unset PYTHONPATH PYTHONHOME
+
+pypi() # NAME PACKAGE...
+{
+    local venv=${XDG_CACHE_HOME:-$HOME/.cache}/slurm-dt/venv-$1
+
+    shift
+    python=$venv/bin/python3
+    # the list of its packages is written last
+    [ "$(cat "$venv/packages" 2>/dev/null)" != "$*" ] || return 0
+    [ "${DT_FRAMEWORKS-}" = pypi ] ||
+        skip_all "it is from PyPI: DT_FRAMEWORKS=pypi installs $*"
+    rm -rf "$venv"
+    if ! timeout 60 /usr/bin/python3 -m venv "$venv" ||
+        ! timeout 600 "$venv/bin/pip" install -q --no-deps "$@" >&2; then
+        skip_all "pip cannot install $*"
+    fi
+    echo "$*" >"$venv/packages"
+}
+
+need_framework() # NAME
+{
+    local name source packages
+
+    read -r name source packages < <(grep "^$1 " "$here/versions")
+    case $source in
+    debian)
+        python=/usr/bin/python3
+        "$python" -c "import ${packages#python3-}" 2>/dev/null ||
+            skip_all "$packages is not installed" ;;
+    pypi)
+        # shellcheck disable=SC2086 # a list
+        pypi "$name" $packages ;;
+    *) skip_all "no line $1 in $here/versions" ;;
+    esac
+    echo "# version $("$python" -c 'import importlib.metadata as m, sys
+print(m.version(sys.argv[1]))' "${name/torchrun/torch}")"
+    framework_up
+}
+
+framework_up()
+{
+    # shellcheck source=tests/lib/cluster.sh
+    . "$top/tests/lib/cluster.sh"
+    echo MpiDefault=none >"$cluster_share/none.conf"
+    cluster_up --conf "$cluster_share/none.conf" --gpus 2 \
+        --share "$(dirname "$(dirname "$python")")"
+    SB_TIMEOUT=60
+    export OMP_NUM_THREADS=1
+    # Open MPI believes that nodes of one machine share memory
+    export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self OMPI_MCA_osc=^ucx
+    unset MASTER_ADDR MASTER_PORT RANK WORLD_SIZE LOCAL_RANK
+}
+
+four()
+{
+    sb srun -Q -N2 --ntasks-per-node=2 --gpus-per-node=2 --dt-gpus "$@" 2>&1
+}
+
+all_ok() # NAME OUTPUT N
+{
+    local rank wanted=''
+
+    for ((rank = 0; rank < $3; rank++)); do
+        wanted+="OK rank $rank of $3"$'\n'
+    done
+    is "$1: OK from each rank" "$(grep -o 'OK rank.*' <<<"$2" | sort)" \
+        "${wanted%$'\n'}"
+    [ "$(grep -c 'OK rank' <<<"$2")" = "$3" ] || tap_show output "$2"
+}
