@@ -175,6 +175,62 @@ static void test_keep(void)
     ckpt_remove_tree(dir);
 }
 
+/* Those of each k-th step stay, and do not count among the newest. */
+static void test_keep_every(void)
+{
+    char *dir = ckpt_temp_dir();
+    struct ckpt_job job = {.dir = dir, .keep = -1};
+    int saved = 0;
+    setenv("DT_CKPT_KEEP", "2,every:4", 1);
+    for (job.step = 3; job.step < 10; job.step++)
+        saved += ckpt_save(&job, 2) == DT_SUCCESS;
+    job.step = 9;
+    ok(saved == 7 &&
+           strcmp(ckpt_list(dir), "step-000000000004 step-000000000007 "
+                                  "step-000000000008 step-000000000009 ") == 0,
+       "keep 2,every:4 keeps two, and those of steps 4 and 8: %s",
+       ckpt_list(dir));
+    ok(loads(&job, 2, 9), "the newest is loaded");
+    unsetenv("DT_CKPT_KEEP");
+    ckpt_remove_tree(dir);
+}
+
+/* ---- another job takes the directory ---- */
+
+static void save_after_taken(void *arg)
+{
+    char *dir = arg, *path = NULL;
+    dt_ckpt_t ckpt = NULL;
+    char data[2] = {0};
+    if (asprintf(&path, "%s/.lock", dir) < 0)
+        abort();
+    ok(dt_ckpt_open(dir, 1, &ckpt) == DT_SUCCESS &&
+           dt_ckpt_add_tensor(ckpt, "w", data, DT_DTYPE_U8, 1, (int64_t[]){2},
+                              0) == DT_SUCCESS &&
+           dt_ckpt_save(ckpt, 1) == DT_SUCCESS,
+       "a job saves");
+    FILE *file = fopen(path, "r+");
+    if (!file || fputs("slurm-dt lock 1\ngeneration 9\n", file) < 0 ||
+        fclose(file))
+        abort();
+    ok(dt_ckpt_save(ckpt, 2) == DT_ERR_BUSY &&
+           strstr(dt_last_error(), "another job has taken the directory"),
+       "and not after another job has taken the directory: %s",
+       dt_last_error());
+    dt_ckpt_close(ckpt);
+    free(path);
+}
+
+static void test_taken(void)
+{
+    char *dir = ckpt_temp_dir();
+    fake_world_run(1, save_after_taken, dir);
+    ok(strstr(ckpt_list(dir), "step-000000000001 ") &&
+           !strstr(ckpt_list(dir), "step-000000000002"),
+       "whose checkpoints stay as they are");
+    ckpt_remove_tree(dir);
+}
+
 /* ---- the golden checkpoint, by another writer ---- */
 
 static const char golden_0[] =
@@ -218,6 +274,7 @@ static void put(const char *dir, const char *name, const void *data, size_t n)
 struct golden {
     const char *dir;
     bool right[2];
+    dt_result_t rc[2];
 };
 
 static void golden_rank(void *arg)
@@ -234,10 +291,11 @@ static void golden_rank(void *arg)
     dt_ckpt_add_tensor(ckpt, "own", own, DT_DTYPE_U8, 1, (int64_t[]){2}, 0);
     dt_ckpt_add_tensor(ckpt, "w", w, DT_DTYPE_F32, 1, (int64_t[]){3},
                        DT_CKPT_REPLICATED);
-    golden->right[rank] = dt_ckpt_load(ckpt, &step) == DT_SUCCESS &&
-                          step == 7 && s == -42 && w[0] == 1.5F &&
-                          w[1] == -2.25F && w[2] == 1024.F &&
-                          own[0] == 1 + 2 * rank && own[1] == 2 + 2 * rank;
+    golden->rc[rank] = dt_ckpt_load(ckpt, &step);
+    golden->right[rank] = golden->rc[rank] == DT_SUCCESS && step == 7 &&
+                          s == -42 && w[0] == 1.5F && w[1] == -2.25F &&
+                          w[2] == 1024.F && own[0] == 1 + 2 * rank &&
+                          own[1] == 2 + 2 * rank;
     dt_ckpt_close(ckpt);
 }
 
@@ -254,6 +312,13 @@ static void test_golden(void)
     struct golden golden = {.dir = dir};
     fake_world_run(2, golden_rank, &golden);
     ok(golden.right[0] && golden.right[1], "the golden checkpoint loads");
+    char damaged[sizeof(golden_0)];
+    memcpy(damaged, golden_0, sizeof(damaged));
+    damaged[sizeof(damaged) - 5] ^= 1; /* in the last value of w */
+    put(step, "rank-00000-of-00002.safetensors", damaged, sizeof(damaged) - 1);
+    fake_world_run(2, golden_rank, &golden);
+    ok(golden.rc[0] == DT_ERR_CORRUPT && golden.rc[1] == DT_ERR_CORRUPT,
+       "and not with one bit of a value flipped");
     free(step);
     ckpt_remove_tree(dir);
 }
@@ -329,6 +394,8 @@ int main(void)
     test_world_sizes();
     test_other_models();
     test_keep();
+    test_keep_every();
+    test_taken();
     test_golden();
     return tap_done();
 }
