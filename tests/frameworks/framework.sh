@@ -35,21 +35,21 @@ pypi() # NAME PACKAGE...
 
 need_framework() # NAME
 {
-    local name source packages
+    local name source packages package=${1/torchrun/torch}
 
     read -r name source packages < <(grep "^$1 " "$here/versions")
     case $source in
     debian)
         python=/usr/bin/python3
-        "$python" -c "import ${packages#python3-}" 2>/dev/null ||
+        "$python" -I -c "import ${packages#python3-}" 2>/dev/null ||
             skip_all "$packages is not installed" ;;
     pypi)
         # shellcheck disable=SC2086 # a list
         pypi "$name" $packages ;;
     *) skip_all "no line $1 in $here/versions" ;;
     esac
-    echo "# version $("$python" -c 'import importlib.metadata as m, sys
-print(m.version(sys.argv[1]))' "${name/torchrun/torch}")"
+    echo "# version $("$python" -I -c 'import importlib.metadata as m, sys
+print(m.version(sys.argv[1]))' "${package/tensorflow/tensorflow-cpu}")"
     framework_up
 }
 

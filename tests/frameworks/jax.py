@@ -3,7 +3,7 @@
 # jax.py - data parallel with JAX in several processes
 import sys
 
-sys.path.append(sys.path.pop(0))  # this file is not the module jax
+sys.path[0] += "/lib"  # this file is not the module jax
 import jax
 
 jax.config.update("jax_platforms", "cpu")

@@ -3,7 +3,7 @@
 # mpi4py.py - data parallel by MPI in Python
 import sys
 
-sys.path.append(sys.path.pop(0))  # this file is not the module mpi4py
+sys.path[0] += "/lib"  # this file is not the module mpi4py
 from mpi4py import MPI
 
 import group

@@ -4,7 +4,7 @@
 import os
 import sys
 
-sys.path.append(sys.path.pop(0))  # this file is not the module torch
+sys.path[0] += "/lib"  # this file is not the module torch
 import torch
 import torch.distributed as dist
 
