@@ -40,8 +40,9 @@ static dt_result_t check_save(const struct dt_ckpt *ckpt, const char *call,
     dt_result_t rc = check(ckpt, call, step >= 0, " and a step from 0", err);
     if (rc == DT_SUCCESS && ckpt->read_only)
         return dt_error_set(err, DT_ERR_IO,
-                            "%s: the checkpoint directory is mounted "
-                            "read-only: open another one to save into",
+                            "%s: Read-only file system: the checkpoint "
+                            "directory is mounted so, open another one to save "
+                            "into",
                             call);
     return rc;
 }

@@ -44,7 +44,7 @@ if unshare "-$flags" true 2>/dev/null; then
     like "mounted read-only: it is loaded" "$out" $'\nstep 10$'
     like "  and a line tells" "$out" "dt: .*archive is mounted read-only"
     like "  a save fails" "$(archived save "$tmp/archive" 30)" \
-        'mounted read-only: open another one'
+        'Read-only file system: .*open another one'
     is "  and nothing changes" \
         "$(find "$tmp/archive" -printf '%P %T@\n' | sort)" "$before"
 else
