@@ -252,6 +252,10 @@ typedef struct dt_place_request {
     uint32_t nnic_map;
     uint8_t nic_map[DT_PLACE_MAX_MAP]; /* indices of topo->nic */
     dt_place_cpus_t cpu_bind;
+    /* A task gets at least so many granted cores, if there are as many, even if
+     * other tasks have them, too: 2 where a task runs a coordinator beside its
+     * work, which else can wait for each other for ever. 0: as they fall. */
+    uint32_t min_cores;
 } dt_place_request_t;
 
 /* Things a user should be told, once per job. */
@@ -264,6 +268,7 @@ typedef enum dt_place_note {
     DT_PLACE_NOTE_NO_PEER = 1 << 5,  /* hides GPUs it could reach directly */
     DT_PLACE_NOTE_LOST = 1 << 6,     /* a granted GPU is lost */
     DT_PLACE_NOTE_MIG = 1 << 7,      /* has one MIG instance of several */
+    DT_PLACE_NOTE_LENT = 1 << 8,     /* shares cores, for min_cores */
 } dt_place_note_t;
 
 /* One task. GPUs, NICs and NUMA nodes are indices of the topology. */

@@ -22,6 +22,12 @@ static bool is_chosen(const struct spank_dt *dt, struct dt_frameworks *chosen)
            dt_frameworks_parse(option->text, chosen);
 }
 
+uint32_t dt_framework_min_cores(const struct spank_dt *dt)
+{
+    struct dt_frameworks chosen;
+    return is_chosen(dt, &chosen) && chosen.ps ? 2 : 0;
+}
+
 void dt_framework_configure(spank_t spank, const struct spank_dt *dt, FILE *out)
 {
     struct dt_frameworks chosen;

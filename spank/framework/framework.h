@@ -14,6 +14,9 @@
 void dt_framework_configure(spank_t spank, const struct spank_dt *dt,
                             FILE *out);
 
+/* How many cores each task needs at least: dt_place_request_t.min_cores. */
+uint32_t dt_framework_min_cores(const struct spank_dt *dt);
+
 /* In a task: remove what the plugin has set in a step around this one. */
 void dt_framework_forget(spank_t spank);
 

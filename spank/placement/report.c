@@ -32,6 +32,9 @@ static const struct {
      "CUDA opens one MIG instance in a process: each task has one, and the "
      "others granted to it are not used: start as many tasks as there are "
      "instances, or ask for fewer"},
+    {DT_PLACE_NOTE_LENT, false,
+     "tasks share cores, as a task with TensorFlow's parameter server or "
+     "coordinator needs two: --cpus-per-task=2 gives each its own"},
     {DT_PLACE_NOTE_SPLIT, false,
      "the GPUs of some tasks are in different NUMA nodes"},
 };

@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "base/number.h"
+#include "framework/framework.h"
 #include "placement/grant.h"
 #include "placement/nics.h"
 #include "placement/system.h"
@@ -209,6 +210,7 @@ static void request_cpus(spank_t spank, const struct spank_dt *dt,
         dt->binds_cpus || *task->no_topology.text
             ? DT_PLACE_CPUS_NONE
             : (dt_place_cpus_t)dt->option[DT_OPTION_CPU_BIND].policy;
+    task->request.min_cores = dt_framework_min_cores(dt);
 }
 
 /* The place of a granted GPU among all, in order of the topology. */

@@ -59,7 +59,7 @@ my %rooms = (
         spank/placement spank/requeue spank/server'],
     'spank/framework' => ['framework.h names.h', 'lib/base spank'],
     'spank/placement' => ['discover.h grant.h table.h task.h',
-        'lib lib/base lib/topo/model spank spank/server'],
+        'lib lib/base lib/topo/model spank spank/framework spank/server'],
     'spank/requeue' => ['requeue.h watch.h', 'lib/base spank'],
     'spank/server' => ['daemon.h rendezvous.h server.h', 'lib/base spank
         spank/framework'],

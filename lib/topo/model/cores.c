@@ -322,6 +322,42 @@ static void lend_to_the_poor(struct cores *c)
     }
 }
 
+/* Add cores of the set to a task, from behind its own on, until it has enough.
+ */
+static void add_cores(struct cores *c, size_t t, const dt_cpuset_t *from,
+                      size_t enough)
+{
+    dt_cpuset_t *own = &c->task[t].cpus, more;
+    size_t start = next_cpu(own, 0);
+    for (int turn = 0; turn < 2; turn++)
+        for (size_t cpu = next_cpu(from, turn ? 0 : start);
+             cpu < MAX_CPUS && c->have[t] < enough;
+             cpu = next_cpu(from, cpu + 1)) {
+            if (dt_cpuset_has(own, cpu))
+                continue;
+            more = (dt_cpuset_t){{0}};
+            for (size_t twin = 0; twin < MAX_CPUS;
+                 twin = next_cpu(&c->granted, twin + 1))
+                if (dt_cpuset_has(&c->granted, twin) &&
+                    c->core[twin] == c->core[cpu])
+                    dt_cpuset_add(&more, twin);
+            dt_cpuset_or(own, own, &more);
+            c->have[t]++;
+            c->task[t].notes |= DT_PLACE_NOTE_LENT;
+        }
+}
+
+/* Near cores first. */
+static void lend_up_to(struct cores *c, size_t enough)
+{
+    for (size_t t = 0; t < c->ntasks; t++) {
+        for (size_t l = 0; l < c->nlocalities; l++)
+            if (c->near[t] >> l & 1)
+                add_cores(c, t, &c->locality[l], enough);
+        add_cores(c, t, &c->granted, enough);
+    }
+}
+
 /* A task that got added cores may have no near one. */
 static void note_far(struct cores *c, size_t t)
 {
@@ -356,6 +392,7 @@ void dt_cores_assign(const dt_place_request_t *request, dt_place_task_t *task)
     locate_tasks(&c);
     cut(&c);
     lend_to_the_poor(&c);
+    lend_up_to(&c, request->min_cores);
     for (size_t t = 0; t < c.ntasks; t++) {
         note_far(&c, t);
         find_numas(c.topo, &task[t]);

@@ -289,6 +289,20 @@ static void test_cpus(void)
     few = ask_cpus(topo, 3, "0,56");
     few->ngpus = 2;
     is_placed(few, CPUS, "0 0 56", "nor that for three tasks");
+    few = ask_cpus(topo, 8, "0-7,112-119");
+    few->min_cores = 2;
+    is_placed(few, CPUS,
+              "0-1,112-113 1-2,113-114 2-3,114-115 3-4,115-116 4-5,116-117 "
+              "5-6,117-118 6-7,118-119 0,7,112,119",
+              "two cores for each, of which neighbours have one, too");
+    is_noted(few, DT_PLACE_NOTE_LENT | DT_PLACE_NOTE_FAR_CPUS,
+             "and the user is told");
+    few = ask_cpus(topo, 2, "0-7,112-119");
+    few->min_cores = 2;
+    is_placed(few, CPUS, "0-3,112-115 4-7,116-119", "who has two keeps them");
+    few = ask_cpus(topo, 2, "5,117");
+    few->min_cores = 2;
+    is_placed(few, CPUS, "5,117 5,117", "where there is one, one");
     is_placed(ask_cpus(topo, 2, "300-303"), CPUS, "300-301 302-303",
               "CPUs that the topology does not have");
     dt_place_request_t *none = ask(topo, 2);

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "ckpt/format/checksum.h"
 #include "ckpt/format/format.h"
 #include "files/node_directories.h"
 #include "files/outfile.h"

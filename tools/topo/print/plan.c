@@ -116,6 +116,9 @@ const char *place_note_text(uint32_t bit)
     case DT_PLACE_NOTE_MIG:
         return "CUDA opens one MIG instance in a process: a task has its first "
                "one alone; start as many tasks as there are instances";
+    case DT_PLACE_NOTE_LENT:
+        return "tasks share cores, so that each has as many as its framework "
+               "needs";
     default:
         return "a note that this dt-topo does not know";
     }
