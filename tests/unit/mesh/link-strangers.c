@@ -221,8 +221,11 @@ static void test_version(void)
     come(&peer);
     put(peer.fd, record.hello, record.hello_len);
     dt_link_progress(peer.link, now);
-    ok(broke(peer.link, DT_ERR_VERSION, "version 1 ") &&
-           strstr(dt_link_why(peer.link), "version 2:"),
+    char ours[32], theirs[32];
+    snprintf(ours, sizeof(ours), "version %d ", DT_WIRE_VERSION);
+    snprintf(theirs, sizeof(theirs), "version %d:", DT_WIRE_VERSION + 1);
+    ok(broke(peer.link, DT_ERR_VERSION, ours) &&
+           strstr(dt_link_why(peer.link), theirs),
        "another version: %s", dt_link_why(peer.link));
     size_t len = get(peer.fd, bytes, sizeof(bytes) - 1);
     ok(len > 6 && bytes[4] == DT_WIRE_REFUSE && bytes[5] == 1 &&
