@@ -12,13 +12,17 @@
  * effect.
  *
  * The notice file of a step is what DT_NOTICE names. Its first byte is not 0
- * once the tasks are to leave; the reason follows, up to a 0 byte.
+ * once the tasks are to leave; the reason follows, up to a 0 byte. dt-requeue
+ * writes it, called by a user or as the process that the plugin starts with the
+ * step; that process removes it when the tasks have ended, even where
+ * slurmstepd was killed.
  *
  * The requeue record of a job is on the node of the batch script and has lines:
  *   option 9,9,9,9,0  the --dt-requeue of a step, as decide_parse_caps() reads
  *                     it
  *   begin             a step begins
  *   75, 93            a task of that step ended with this exit code
+ *   terminated        SIGTERM ended a task of that step
  *   hand 1 reason     dt-requeue requested the job to leave; 1: hold it
  * Two processes that begin one at the same time leave two, with the same sense.
  */

@@ -5,6 +5,7 @@
 #include "requeue/requeue.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,7 +215,8 @@ static void make_notice(spank_t spank, struct spank_dt *dt)
     }
 }
 
-/* ---- the signal ---- */
+/* ---- the process that watches for SIGTERM and the end of the job's time ----
+ */
 
 /* It gets the variables by which the tasks, too, learn when to leave. */
 static dt_result_t start_watch(spank_t spank, struct spank_dt *dt, pid_t leader,
@@ -225,8 +227,9 @@ static dt_result_t start_watch(spank_t spank, struct spank_dt *dt, pid_t leader,
                           NULL};
     char *const env[] = {notice, end, (char *)"LC_ALL=C", NULL};
     struct dt_helper how = {.argv = argv, .env = env, .holds = true};
+    const struct dt_option *option = &dt->option[DT_OPTION_NOTICE_SIGNAL];
     snprintf(number, sizeof(number), "%d",
-             dt->option[DT_OPTION_NOTICE_SIGNAL].policy);
+             option->type == DT_OPTION_SET ? option->policy : 0);
     snprintf(notice, sizeof(notice), DT_ENV_NOTICE "=%s", dt->notice);
     if (!dt_variable_get(spank, DT_ENV_JOB_END, value, sizeof(value)))
         dt_variable_get(spank, "SLURM_JOB_END_TIME", value, sizeof(value));
@@ -244,7 +247,8 @@ void dt_requeue_task_post_fork(spank_t spank, struct spank_dt *dt)
     dt_result_t rc = DT_SUCCESS;
     pid_t pid;
     if (!dt_is_task_step(spank) ||
-        dt->option[DT_OPTION_NOTICE_SIGNAL].type != DT_OPTION_SET ||
+        (!*dt->notice &&
+         dt->option[DT_OPTION_NOTICE_SIGNAL].type != DT_OPTION_SET) ||
         spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS)
         return;
     if (!dt->watch.tried)
@@ -252,7 +256,8 @@ void dt_requeue_task_post_fork(spank_t spank, struct spank_dt *dt)
     if (rc == DT_SUCCESS)
         rc = dt_watch_add(&dt->watch, pid, &why);
     if (rc != DT_SUCCESS)
-        dt_log_note("--dt-notice-signal has no effect: %s", why.text);
+        dt_log_note("the step gets no notice but from dt-requeue: %s",
+                    why.text);
 }
 
 /* ---- steps ---- */
@@ -272,6 +277,20 @@ void dt_requeue_user_init(spank_t spank, struct spank_dt *dt)
     }
 }
 
+/* Add how a task ended to the requeue record. */
+static void add_end(const struct spank_dt *dt, int status)
+{
+    int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    if (dt->record <= 0)
+        return;
+    if ((code == DT_EXIT_REQUEUE || code == DT_EXIT_NO_RESTART) &&
+        dprintf(dt->record, "%d\n", code) < 0)
+        dt_log_note("a task's exit code %d does not count: %s", code,
+                    strerror(errno));
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
+        dprintf(dt->record, "terminated\n");
+}
+
 void dt_requeue_task_exit(spank_t spank, struct spank_dt *dt)
 {
     int status;
@@ -284,12 +303,7 @@ void dt_requeue_task_exit(spank_t spank, struct spank_dt *dt)
     pid_t pid;
     if (spank_get_item(spank, S_TASK_PID, &pid) == ESPANK_SUCCESS)
         dt_watch_ended(&dt->watch, pid);
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-    if (dt->record > 0 &&
-        (code == DT_EXIT_REQUEUE || code == DT_EXIT_NO_RESTART) &&
-        dprintf(dt->record, "%d\n", code) < 0)
-        dt_log_note("a task's exit code %d does not count: %s", code,
-                    strerror(errno));
+    add_end(dt, status);
 }
 
 void dt_requeue_exit(struct spank_dt *dt)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* watch.h - the process "dt-requeue _watch" of a step on this node, which
- * signals the leaders of the tasks (the processes that slurmstepd has started)
- * when the step is to leave. The plugin passes it a pidfd of each leader, so
- * that no other process can get the signal. */
+/* watch.h - the process "dt-requeue _watch" of a step on this node. When the
+ * step is to leave, it writes the notice and, with --dt-notice-signal, signals
+ * the leaders of the tasks (the processes that slurmstepd has started). The
+ * plugin passes it a pidfd of each leader, so that no other process can get the
+ * signal. It removes the notice file after the last leader. */
 #ifndef DT_SPANK_WATCH_H
 #define DT_SPANK_WATCH_H
 

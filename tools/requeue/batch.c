@@ -220,6 +220,9 @@ static int requeue(struct ended *e, enum cause cause)
                e->record.hold ? " and held" : "", cause_text[cause],
                cause == CAUSE_HAND && *e->record.reason ? ": " : "",
                cause == CAUSE_HAND ? e->record.reason : "");
+    if (e->record.terminated && cause != CAUSE_HAND)
+        fprintf(stderr, "dt: note: SIGTERM ended a task: one that handles it "
+                        "and looks at $DT_NOTICE can save first\n");
     if (!e->appends)
         fprintf(stderr, "dt: note: the next run begins this log anew: "
                         "--open-mode=append keeps it\n");

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/exit.h"
+#include "base/file.h"
 #include "base/jobfile.h"
 #include "base/number.h"
 
@@ -22,7 +23,9 @@ static void take_line(const char *line, struct record *record)
         record->option =
             decide_parse_caps(line + 7, &record->caps) || record->option;
     else if (!strcmp(line, "begin"))
-        record->asked = record->refused = false;
+        record->asked = record->refused = record->terminated = false;
+    else if (!strcmp(line, "terminated"))
+        record->terminated = true;
     else if (dt_number_parse(line, 0, 255, &code)) {
         record->asked = record->asked || code == DT_EXIT_REQUEUE;
         record->refused = record->refused || code == DT_EXIT_NO_RESTART;
@@ -78,6 +81,17 @@ static bool write_notice(int fd, const char *reason)
     return fstat(fd, &st) == 0 && st.st_size == DT_JOBFILE_SIZE &&
            pwrite(fd, text, sizeof(text), 1) == sizeof(text) &&
            pwrite(fd, "\1", 1, 0) == 1;
+}
+
+bool jobfile_write_notice(const char *path, const char *reason)
+{
+    char first;
+    int fd = dt_file_open_own(AT_FDCWD, path, O_RDWR);
+    bool wrote = fd >= 0 && pread(fd, &first, 1, 0) == 1 && !first &&
+                 write_notice(fd, reason);
+    if (fd >= 0)
+        close(fd);
+    return wrote;
 }
 
 size_t jobfile_notify(const char *job, const char *node, const char *cluster,

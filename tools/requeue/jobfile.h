@@ -15,6 +15,7 @@ struct record {
     bool option;         /* caps are set */
     struct caps caps;    /* of the last step that had the option */
     bool asked, refused; /* a task of the last step ended with 75, with 93 */
+    bool terminated;     /* SIGTERM ended one of them */
     bool by_hand, hold;
     char reason[REASON];
 };
@@ -22,6 +23,10 @@ struct record {
 /* Read the requeue records of this user that begin with prefix, and remove
  * them. All 0 if there is none. */
 void jobfile_take_record(const char *prefix, struct record *record);
+
+/* Write the notice to the file at path. false: it has one already, or it is no
+ * notice file of this user. */
+bool jobfile_write_notice(const char *path, const char *reason);
 
 /* Write the notice to each step of the job on this node. Returns how many there
  * were. */

@@ -28,9 +28,10 @@ int requeue_ended(char *const argv[]);
  * script, the reason, the cluster. Prints how many steps it notified there. */
 int requeue_notify(char *const argv[]);
 
-/* watch.c, for a step, on each node, until its standard input ends. That is a
- * socket by which the plugin passes the pidfds of the tasks' leaders. When the
- * step is to leave, each of them gets the signal whose number is argv[0]. */
+/* watch.c, for a step, on each node, until its standard input and the leaders
+ * of the tasks have ended. The former is a socket by which the plugin passes
+ * the pidfds of the latter. When the step is to leave, the notice is written,
+ * and each leader gets the signal whose number is argv[0]; 0: none. */
 int requeue_watch(char *const argv[]);
 
 /* For srun: print when the time of the job argv[0] ends, in seconds since 1970;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* watch.c - the signal of --dt-notice-signal, from the plugin's end to the
- * leaders. Each leader and the child that it has say by one byte what comes. */
+/* watch.c - the notice and the signal of --dt-notice-signal, from the plugin's
+ * end to the leaders. Each leader and the child that it has say by one byte
+ * what comes. */
 #include "requeue/watch.h"
 
 #include <errno.h>
@@ -16,13 +17,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/jobfile.h"
+
 #include "../tap.h"
 
 enum { LONG_MS = 120000, QUIET_MS = 400 /* several looks of a watch */ };
 enum { COUNTED = 40 }; /* a signal that comes as often as it is sent */
 
 static char program[PATH_MAX];
-static char notice[] = "/tmp/dt-watch.XXXXXX";
+static char notice[64];
 static int said[2]; /* a pipe */
 
 struct leader {
@@ -96,6 +99,42 @@ static void end_leader(const struct leader *leader)
 
 /* ---- watches ---- */
 
+/* As the plugin does. */
+static void make_notice(void)
+{
+    snprintf(notice, sizeof(notice), "/tmp/dt-watch.%d", (int)getpid());
+    unlink(notice);
+    int fd = open(notice, O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL, 0600);
+    if (fd < 0 || ftruncate(fd, DT_JOBFILE_SIZE) != 0)
+        diag("no notice file: %s", strerror(errno));
+    close(fd);
+}
+
+/* The reason that the notice file has within the time; "": none. */
+static const char *reason(void)
+{
+    static char text[256];
+    for (int ms = 0; ms < LONG_MS; ms++) {
+        int fd = open(notice, O_RDONLY | O_CLOEXEC);
+        ssize_t n = read(fd, text, sizeof(text) - 1);
+        close(fd);
+        if (n > 0 && text[0])
+            return text + 1;
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    return "";
+}
+
+static bool removed(void)
+{
+    for (int ms = 0; ms < LONG_MS; ms++) {
+        if (access(notice, F_OK) != 0)
+            return true;
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    return false;
+}
+
 static void give_notice(const char *byte)
 {
     int fd = open(notice, O_WRONLY | O_CLOEXEC);
@@ -117,7 +156,7 @@ static struct dt_watch start_watch(int number)
                                   .user = {getuid(), getgid(), NULL, 0}};
     snprintf(text, sizeof(text), "%d", number);
     snprintf(file, sizeof(file), "DT_NOTICE=%s", notice);
-    give_notice("");
+    make_notice();
     ok(dt_watch_start(&watch, &how, getpid(), &err) == DT_SUCCESS &&
            watch.fd > 0,
        "signal %d: it starts%s", number, err.text);
@@ -139,15 +178,12 @@ static unsigned long long signals(pid_t pid, const char *which)
     return set;
 }
 
-/* Until it has settled what signals do to it. */
+/* Until it has blocked the signals. */
 static void await_ready(const struct dt_watch *watch)
 {
-    const unsigned long long term = 1ULL << (SIGTERM - 1),
-                             last = 1ULL << (SIGRTMAX - 1);
+    const unsigned long long last = 1ULL << (SIGRTMAX - 1);
     for (int ms = 0; ms < LONG_MS; ms++) {
-        unsigned long long ignored = signals(watch->pid, "SigIgn:");
-        unsigned long long both = ignored | signals(watch->pid, "SigCgt:");
-        if (ignored & last && both & term)
+        if (signals(watch->pid, "SigBlk:") & last)
             return;
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
@@ -209,6 +245,7 @@ static void by_slurm(bool early)
     kill(watch.pid, SIGTERM);
     ok(says("U"), "Slurm's SIGTERM%s: the remaining leader is signalled",
        early ? ", before it is ready" : "");
+    ok(!strcmp(reason(), "Slurm sent SIGTERM"), "and the notice is written");
     end_watch(&watch);
     end_leader(&one);
 }
@@ -222,10 +259,45 @@ static void by_the_same(void)
     await_ready(&watch);
     kill(watch.pid, SIGTERM);
     ok(says(""), "SIGTERM is chosen: Slurm's is not sent a second time");
+    end_watch(&watch);
+    end_leader(&one);
+    watch = start_watch(SIGTERM);
+    const struct leader two = start_leader();
+    ok(says("++"), "a leader");
+    dt_watch_add(&watch, two.pid, NULL);
+    await_ready(&watch);
     give_notice("\1");
     ok(says("T"), "but any other notice brings it");
     end_watch(&watch);
+    end_leader(&two);
+}
+
+static void without_signal(void)
+{
+    struct dt_watch watch = start_watch(0);
+    const struct leader one = start_leader();
+    ok(says("++"), "a leader");
+    dt_watch_add(&watch, one.pid, NULL);
+    await_ready(&watch);
+    kill(watch.pid, SIGTERM);
+    ok(!strcmp(reason(), "Slurm sent SIGTERM"),
+       "without a signal to send, the notice is written");
+    ok(says(""), "and no leader is signalled");
     end_leader(&one);
+    dt_watch_ended(&watch, one.pid);
+    ok(access(notice, F_OK) != 0, "the file is removed with the last leader");
+
+    watch = start_watch(0);
+    const struct leader two = start_leader();
+    ok(says("++"), "a leader");
+    dt_watch_add(&watch, two.pid, NULL);
+    await_ready(&watch);
+    close(watch.fd);
+    ok(says("") && access(notice, F_OK) == 0,
+       "slurmstepd is killed: the file stays as long as the leader");
+    end_leader(&two);
+    ok(removed(), "and no longer");
+    waitpid(watch.pid, NULL, 0);
 }
 
 /* The job may get the notice just as its script ends: not even the first
@@ -278,14 +350,13 @@ int main(void)
         return skip_all("no /proc");
     snprintf(program, sizeof(program), "%.4000s/../../../tools/dt-requeue",
              dirname(self));
-    int fd = mkstemp(notice);
-    if (fd < 0 || pipe2(said, O_CLOEXEC) != 0)
-        return skip_all("no file in /tmp, or no pipe");
-    close(fd);
+    if (pipe2(said, O_CLOEXEC) != 0)
+        return skip_all("no pipe");
     by_file();
     by_slurm(false);
     by_slurm(true);
     by_the_same();
+    without_signal();
     ended();
     none();
     unlink(notice);

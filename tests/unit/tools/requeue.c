@@ -201,6 +201,12 @@ static void test_record(void)
     ok(!record.option && !record.asked && !record.refused && record.by_hand &&
            record.hold && !strcmp(record.reason, "at noon"),
        "the last step counts; the request of dt-requeue");
+    write_file(path, "begin\nterminated\n");
+    jobfile_take_record(prefix, &record);
+    ok(record.terminated && !record.asked, "SIGTERM ended a task");
+    write_file(path, "begin\nterminated\nbegin\n");
+    jobfile_take_record(prefix, &record);
+    ok(!record.terminated, "of the last step");
     write_file(path, "begin\n75\n");
     write_file(other, "begin\n93\n");
     jobfile_take_record(prefix, &record);
