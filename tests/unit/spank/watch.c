@@ -147,7 +147,7 @@ static struct dt_watch start_watch(int number)
 {
     struct dt_watch watch = {.fd = 0};
     struct dt_error err = {""};
-    char text[16], file[64];
+    char text[16], file[96];
     char *const argv[] = {program, (char *)"_watch", text, NULL};
     char *const env[] = {file, NULL};
     const struct dt_helper how = {.argv = argv,
