@@ -155,8 +155,8 @@ static struct dt_watch start_watch(int number)
                                   .holds = true,
                                   .user = {getuid(), getgid(), NULL, 0}};
     snprintf(text, sizeof(text), "%d", number);
-    snprintf(file, sizeof(file), "DT_NOTICE=%s", notice);
     make_notice();
+    snprintf(file, sizeof(file), "DT_NOTICE=%s", notice);
     ok(dt_watch_start(&watch, &how, getpid(), &err) == DT_SUCCESS &&
            watch.fd > 0,
        "signal %d: it starts%s", number, err.text);
