@@ -72,8 +72,8 @@ rank 3 goes on"
             "$(run $shape "$client" early 2>&1; echo $?)" 3
         # what PMIx has freed must not be as before
         is "$shape: a rank killed inside PMIx_Init" \
-            "$(MALLOC_PERTURB_=165 run $shape "$client" connecting 2>&1
-            echo $?)" 137
+            "$( { MALLOC_PERTURB_=165 run $shape "$client" connecting 2>&1
+            echo $?; } | grep -v 'send_msg: write failed')" 137
         is "$shape: a killed rank whose child keeps its connection open" \
             "$(run $shape "$client" orphan 2>&1; echo $?)" 137
         try "$shape: a rank that leaves without PMIx_Finalize" \
