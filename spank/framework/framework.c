@@ -180,7 +180,8 @@ static char *list_hosts(spank_t spank)
     size_t size;
     spank_getenv(spank, "SLURM_STEP_NODELIST", nodes, sizeof(nodes));
     nodes[sizeof(nodes) - 1] = '\0';
-    hostlist_t list = slurm_hostlist_create(nodes);
+    /* hostlist_t is this pointer up to Slurm 23.02, later what it points to */
+    struct hostlist *list = slurm_hostlist_create(nodes);
     FILE *out = open_memstream(&made, &size);
     while (list && out && (name = slurm_hostlist_shift(list))) {
         add(out, name);

@@ -18,7 +18,11 @@ struct walk {
 
 static size_t line_of(const struct walk *walk)
 {
+#if XML_MAJOR_VERSION == 2 && XML_MINOR_VERSION < 9
     return XML_GetCurrentLineNumber(walk->parser);
+#else /* which deprecates that one */
+    return XML_GetCurrentLineNumber64(walk->parser);
+#endif
 }
 
 /* expat may still call handlers after this: they look at rc. */
