@@ -269,6 +269,7 @@ typedef enum dt_place_note {
     DT_PLACE_NOTE_LOST = 1 << 6,     /* a granted GPU is lost */
     DT_PLACE_NOTE_MIG = 1 << 7,      /* has one MIG instance of several */
     DT_PLACE_NOTE_LENT = 1 << 8,     /* shares cores, for min_cores */
+    DT_PLACE_NOTE_ANY_CPUS = 1 << 9, /* its GPUs can be at any package */
 } dt_place_note_t;
 
 /* One task. GPUs, NICs and NUMA nodes are indices of the topology. */

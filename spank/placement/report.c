@@ -20,6 +20,9 @@ static const struct {
      "too few cores near the GPUs of some tasks were granted, they run on far "
      "ones: ask for --gres-flags=enforce-binding, or for more cores with "
      "--cpus-per-task=<n>"},
+    {DT_PLACE_NOTE_ANY_CPUS, true,
+     "the topology does not tell the package of some GPUs: their tasks run on "
+     "cores of any package: --dt-cpu-bind=none leaves the cores to Slurm"},
     {DT_PLACE_NOTE_NO_PEER, true,
      "tasks do not see GPUs that theirs can reach directly, which takes "
      "peer-to-peer access away: --dt-gpus=auto or rotate keeps it"},

@@ -78,13 +78,15 @@ static void number_cores(struct cores *c)
 
 /* ---- localities ---- */
 
-/* The granted CPUs near a GPU. False if there is none, and set is the next
- * best: its package, else all. */
+/* The granted CPUs near a GPU, which are those of its package if no nearer ones
+ * are known. False if there is none, and set is the next best: its package,
+ * else all. */
 static bool near_gpu(const struct cores *c, size_t gpu, dt_cpuset_t *set)
 {
     const dt_topo_gpu_t *g = &c->topo->gpu[gpu];
+    bool known = !is_empty(&g->cpus);
     *set = c->granted;
-    if (is_empty(&g->cpus))
+    if (!known && g->package < 0)
         return true;
     dt_cpuset_and(set, &c->granted, &g->cpus);
     if (!is_empty(set))
@@ -93,8 +95,9 @@ static bool near_gpu(const struct cores *c, size_t gpu, dt_cpuset_t *set)
         if (g->package >= 0 && c->topo->cpu[cpu].package == g->package &&
             dt_cpuset_has(&c->granted, cpu))
             dt_cpuset_add(set, cpu);
-    if (is_empty(set))
-        *set = c->granted;
+    if (!is_empty(set))
+        return !known;
+    *set = c->granted;
     return false;
 }
 

@@ -34,14 +34,15 @@ void dt_topo_text(char *field, size_t size, const char *text);
  *   without a bus id they stay in order, after those with one;
  * - cpu[]: numa and package from numa[].cpus; the CPUs of GPUs when there is
  *   no NUMA node; core ids renumbered; cores that the source does not know are
- *   inferred: where the CPUs near a GPU or of a NUMA node are n ranges of equal
- *   length, the i-th CPUs of each are siblings, otherwise each CPU is a core;
+ *   inferred: CPUs of one set that are as far apart as two equal ranges of some
+ *   set, or half the node, are siblings, otherwise each CPU is a core;
  * - a GPU's and NIC's package from its NUMA node, a GPU's cpus from its NUMA
  *   node and the other way round, where only one is known;
  * - paths still UNKNOWN from the switch tree (same switch PIX, same tree below
  *   a host bridge PXB, same host bridge PHB), then from localities (NODE in
- *   one NUMA node or with equal cpus, else SYS); UNKNOWN only if neither
- *   says. Asymmetric paths take the worse, asymmetric links the fewer;
+ *   one NUMA node or with equal cpus, else SYS, also where only packages are
+ *   known); UNKNOWN only if neither says. Asymmetric paths take the worse,
+ * asymmetric links the fewer;
  * - more memory than DT_TOPO_MAX_MEMORY is unknown.
  * CORRUPT: indices out of range, a tree with a cycle. */
 dt_result_t dt_topo_normalize(dt_topo_t *topo, struct dt_error *err);

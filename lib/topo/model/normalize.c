@@ -381,7 +381,7 @@ static void count_packages(dt_topo_t *topo)
 /* ---- paths ---- */
 
 struct place {
-    int numa, under;
+    int numa, package, under;
     const dt_cpuset_t *cpus; /* NULL for a NIC */
 };
 
@@ -389,10 +389,10 @@ static struct place where(const dt_topo_t *topo, uint32_t device)
 {
     if (device < topo->ngpus) {
         const dt_topo_gpu_t *gpu = &topo->gpu[device];
-        return (struct place){gpu->numa, gpu->under, &gpu->cpus};
+        return (struct place){gpu->numa, gpu->package, gpu->under, &gpu->cpus};
     }
     const dt_topo_nic_t *nic = &topo->nic[device - topo->ngpus];
-    return (struct place){nic->numa, nic->under, NULL};
+    return (struct place){nic->numa, nic->package, nic->under, NULL};
 }
 
 static int common_switch(const dt_topo_t *topo, int a, int b)
@@ -418,7 +418,8 @@ static uint8_t derive(const dt_topo_t *topo, struct place a, struct place b)
         return a.numa == b.numa ? DT_PATH_NODE : DT_PATH_SYS;
     if (a.cpus && b.cpus && !is_empty(a.cpus) && !is_empty(b.cpus))
         return dt_cpuset_equal(a.cpus, b.cpus) ? DT_PATH_NODE : DT_PATH_SYS;
-    return DT_PATH_UNKNOWN;
+    /* the packages tell how far: see distance() of nics.c */
+    return a.package >= 0 && b.package >= 0 ? DT_PATH_SYS : DT_PATH_UNKNOWN;
 }
 
 static void derive_paths(dt_topo_t *topo)

@@ -314,6 +314,20 @@ static uint32_t note_node(const dt_place_request_t *request)
     return notes;
 }
 
+/* Its CPUs are as good as any, but there are several packages to be near to. */
+static bool is_anywhere(const dt_place_request_t *request,
+                        const dt_place_task_t *task)
+{
+    static const dt_cpuset_t unknown;
+    for (size_t i = 0; i < task->nown; i++) {
+        const dt_topo_gpu_t *gpu = &request->topo->gpu[task->own[i]];
+        if (gpu->package < 0 && dt_cpuset_equal(&gpu->cpus, &unknown))
+            return request->topo->npackages > 1 &&
+                   request->cpu_bind == DT_PLACE_CPUS_GPU;
+    }
+    return false;
+}
+
 /* CPUs near a GPU can be part of its NUMA node, as on the MI250X. */
 static bool same_numa(const dt_topo_t *topo, uint8_t a, uint8_t b)
 {
@@ -325,7 +339,7 @@ static bool same_numa(const dt_topo_t *topo, uint8_t a, uint8_t b)
 static uint32_t note_task(const dt_place_request_t *request,
                           const dt_place_task_t *task)
 {
-    uint32_t notes = 0;
+    uint32_t notes = is_anywhere(request, task) ? DT_PLACE_NOTE_ANY_CPUS : 0;
     for (size_t i = 1; i < task->nown; i++)
         if (!same_numa(request->topo, task->own[0], task->own[i]))
             notes |= DT_PLACE_NOTE_SPLIT;

@@ -129,6 +129,13 @@ like "tasks: notes are sentences" "$(topo --input good.topo --tasks 8)" \
 like "tasks: and name the tasks that they are about" \
     "$(topo --input good.topo --tasks 2 --gpus 0,2 --cpus 0-3)" \
     '^note: too few CPUs near .* \(task 1\)$'
+sed -e '/^Gpu=[13]/s/$/ Lost=yes/' good.topo >lost.topo
+like "tasks: lost GPUs are named" "$(topo --input lost.topo --tasks 4)" \
+    '^note: granted, but fallen off the bus: GPU 1,3$'
+like "tasks: not those that were not granted" \
+    "$(topo --input lost.topo --tasks 2 --gpus 2,3)" ' the bus: GPU 3$'
+like "json: a lost GPU is named" "$(topo --input lost.topo --tasks 2 --json)" \
+    '"granted, but fallen off the bus: GPU 1,3"'
 json=$(topo --input good.topo --tasks 2 --json | tr -d ' \n')
 like "json: a GPU" "$json" \
     '"index":0,"bus":"00ff:10:00.0","numa":"0","cpus":"0-7","nics":\["mlx5_0"\],"nic_path":"PIX"'

@@ -32,12 +32,13 @@
     "<!DOCTYPE topology SYSTEM 'hwloc.dtd'>\n"                                 \
     "<topology>\n<object type='Machine' " SETS(                                \
         "0xff") " " nodes ">\n" inside "</object>\n</topology>\n"
-#define V2(inside, after)                                                      \
+#define V2(inside, after) V2_ALLOWED("0xff", inside, after)
+#define V2_ALLOWED(cpuset, inside, after)                                      \
     "<?xml version='1.0' encoding='UTF-8'?>\n"                                 \
     "<!DOCTYPE topology SYSTEM 'hwloc2.dtd'>\n"                                \
     "<topology version='2.0'>\n<object type='Machine' " SETS(                  \
-        "0xff") " " SOME_NODES ">\n" inside "</object>\n" after                \
-                "</topology>\n"
+        "0xff") " allowed_cpuset='" cpuset "' " SOME_NODES ">\n" inside        \
+                "</object>\n" after "</topology>\n"
 #define OBJECT(type, attributes, inside)                                       \
     "<object type='" type "' " attributes ">\n" inside "</object>\n"
 #define INFO(name, value) "<info name='" name "' value='" value "'/>"

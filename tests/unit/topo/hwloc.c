@@ -253,6 +253,90 @@ static void no_numa(void)
     dt_topo_destroy(topo);
 }
 
+#define TWO_SOCKETS(allowed, first, second)                                    \
+    V2_ALLOWED(allowed,                                                        \
+               SOCKET("0x3", BIT_0,                                            \
+                      NUMA(0, "0x3", "") CORE("0", "0x1", CPU(0))              \
+                          CORE("1", "0x2", CPU(1)) HOST("00-01", first))       \
+                   SOCKET("0xc", BIT_1,                                        \
+                          NUMA(1, "0xc", "") CORE("2", "0x4", CPU(2))          \
+                              CORE("3", "0x8", CPU(3)) HOST("80-82", second)), \
+               "")
+
+/* Is a task for each of two GPUs on these CPUs, and knows that they are far? */
+static bool is_placed(const dt_topo_t *topo, const char *first,
+                      const char *second, uint32_t far)
+{
+    dt_place_request_t request = {
+        .topo = topo, .ntasks = 2, .ngpus = 2, .gpu = {0, 1}};
+    dt_place_task_t task[2];
+    return dt_place(&request, task, NULL) == DT_SUCCESS &&
+           cpus_are(&task[0].cpus, first) && cpus_are(&task[1].cpus, second) &&
+           (task[0].notes & DT_PLACE_NOTE_FAR_CPUS) == 0 &&
+           (task[1].notes & DT_PLACE_NOTE_FAR_CPUS) == far;
+}
+
+/* lstopo --disallowed shows CPUs that a cgroup forbids, too. */
+static void allowed(void)
+{
+    dt_topo_t *topo = expect(TWO_SOCKETS("0x6", NVIDIA("01:00.0", "20", ""),
+                                         NVIDIA("81:00.0", "21", "")),
+                             "a machine with forbidden CPUs");
+    ok(!topo->cpu[0].present && topo->cpu[1].present && topo->ncpus == 3 &&
+           cpus_are(&topo->numa[1].cpus, "2") &&
+           cpus_are(&topo->gpu[1].cpus, "2"),
+       "does not have them");
+    ok(is_placed(topo, "1", "2", 0), "and no task runs there");
+    dt_topo_destroy(topo);
+    topo = expect(TWO_SOCKETS("0x3", NVIDIA("01:00.0", "20", ""),
+                              NVIDIA("81:00.0", "21", "")),
+                  "a machine whose second package is forbidden");
+    ok(topo->gpu[1].package == 1 &&
+           is_placed(topo, "0", "1", DT_PLACE_NOTE_FAR_CPUS),
+       "and a task there is told that its CPUs are far");
+    dt_topo_destroy(topo);
+}
+
+/* lstopo --restrict leaves out CPUs, or NUMA nodes. */
+static void restricted(void)
+{
+    dt_topo_t *topo =
+        expect(V2(SOCKET("0x3", BIT_0,
+                         NUMA(0, "0x3", "") CORE("0", "0x1", CPU(0))
+                             CORE("1", "0x2", CPU(1))
+                                 HOST("00-01", NVIDIA("01:00.0", "20", "")))
+                      SOCKET("0x0", BIT_1,
+                             NUMA(1, "0x0", "")
+                                 HOST("80-81", NVIDIA("81:00.0", "21", ""))),
+                  ""),
+               "a machine without the CPUs of its second package");
+    ok(topo->gpu[1].package == 1 &&
+           is_placed(topo, "0", "1", DT_PLACE_NOTE_FAR_CPUS),
+       "and a task there is told that its CPUs are far");
+    dt_topo_destroy(topo);
+
+    topo = expect(
+        V2(SOCKET("0x3", BIT_0,
+                  NUMA(0, "0x3", "") CORE("0", "0x1", CPU(0))
+                      CORE("1", "0x2", CPU(1))
+                          HOST("00-01", NVIDIA("01:00.0", "20", "")))
+               SOCKET("0xc", "0x0",
+                      CORE("2", "0x4", CPU(2)) CORE("3", "0x8", CPU(3))
+                          HOST("80-81", NVIDIA("81:00.0", "21", "")) HOST(
+                              "90-91",
+                              MELLANOX("91:00.0", "0207",
+                                       VERBS("mlx5_2", PORT("4", "0x12"))))),
+           ""),
+        "a machine without its second NUMA node");
+    uint8_t nic[DT_TOPO_MAX_NICS];
+    ok(topo->nnumas == 1 && is_placed(topo, "0-1", "2-3", 0),
+       "has the CPUs of its second package near the GPUs there");
+    ok(topo->pci[1][2] == DT_PATH_SYS &&
+           dt_topo_nearest_nics(topo, 1, nic, NULL) == 1,
+       "and the NIC");
+    dt_topo_destroy(topo);
+}
+
 static void links(void)
 {
     dt_topo_t *topo = expect(
@@ -416,6 +500,8 @@ static void files(const char *libxml)
     partitions();
     other_nics();
     no_numa();
+    allowed();
+    restricted();
     links();
     unsetenv("HWLOC_LIBXML_IMPORT");
 }

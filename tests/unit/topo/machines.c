@@ -22,9 +22,9 @@ static const char *or_none(const char *text)
 
 static void print_notes(FILE *to, uint32_t notes)
 {
-    static const char *const words[] = {"unknown",  "shared", "few-cpus",
-                                        "far-cpus", "split",  "no-peer",
-                                        "lost",     "mig"};
+    static const char *const words[] = {
+        "unknown", "shared", "few-cpus", "far-cpus", "split",
+        "no-peer", "lost",   "mig",      "lent",     "any-cpus"};
     const char *before = " notes=";
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (notes & (1U << i)) {

@@ -463,6 +463,27 @@ static void test_notes(void)
     is_noted(ask_policy(topo, 2, DT_PLACE_SINGLE, 0), 0,
              "GPUs of two NUMA nodes are no peers");
     dt_topo_destroy(topo);
+
+    topo = machine(3, 2, 4);
+    topo->gpu[2].numa = -1;
+    finish(topo);
+    is_noted(ask(topo, 3), DT_PLACE_NOTE_ANY_CPUS,
+             "a GPU that can be at either package");
+    dt_place_request_t *unbound = ask(topo, 3);
+    unbound->cpu_bind = DT_PLACE_CPUS_NONE;
+    is_noted(unbound, 0, "unless no CPUs are chosen for it");
+    topo->gpu[2].package = 1;
+    is_noted(ask(topo, 3), 0, "nor if its package is known");
+    is_placed(ask(topo, 3), CPUS, "0-1,8-9 2-3,10-11 4-7,12-15",
+              "whose CPUs it then has");
+    is_noted(ask_cpus(topo, 3, "0-3,8-11"), DT_PLACE_NOTE_FAR_CPUS,
+             "and without these, it is told so");
+    dt_topo_destroy(topo);
+    topo = machine(3, 1, 4);
+    topo->gpu[2].numa = -1;
+    finish(topo);
+    is_noted(ask(topo, 3), 0, "one package is no choice");
+    dt_topo_destroy(topo);
 }
 
 static void test_refusals(void)

@@ -201,12 +201,15 @@ static json_t *nics_of(struct builder *b, const struct plan *plan,
     return names;
 }
 
-static json_t *task_notes(struct builder *b, const dt_place_task_t *task)
+static json_t *task_notes(struct builder *b, const struct plan *plan,
+                          const dt_place_task_t *task)
 {
     json_t *notes = json_array();
+    char text[PLACE_NOTE_TEXT];
     for (uint32_t bit = 1; bit && bit <= task->notes; bit <<= 1)
         if (task->notes & bit)
-            append(b, notes, json_string(place_note_text(bit)));
+            append(b, notes,
+                   json_string(place_note_text(text, &plan->request, bit)));
     return notes;
 }
 
@@ -224,7 +227,7 @@ static json_t *task_object(struct builder *b, const struct plan *plan,
         json_string(
             task_numas(numas, sizeof(numas), plan->request.topo, task)));
     put(b, object, "nics", nics);
-    put(b, object, "notes", task_notes(b, task));
+    put(b, object, "notes", task_notes(b, plan, task));
     return object;
 }
 

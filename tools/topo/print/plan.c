@@ -94,7 +94,22 @@ void print_plan(FILE *out, const struct plan *plan)
     }
 }
 
-const char *place_note_text(uint32_t bit)
+static const char *lost_text(char text[PLACE_NOTE_TEXT],
+                             const dt_place_request_t *request)
+{
+    uint8_t lost[DT_TOPO_MAX_GPUS];
+    char list[4 * DT_TOPO_MAX_GPUS];
+    size_t n = 0;
+    for (uint32_t i = 0; i < request->ngpus; i++)
+        if (request->topo->gpu[request->gpu[i]].lost)
+            lost[n++] = request->gpu[i];
+    snprintf(text, PLACE_NOTE_TEXT, "granted, but fallen off the bus: GPU %s",
+             index_list(list, sizeof(list), lost, n));
+    return text;
+}
+
+const char *place_note_text(char text[PLACE_NOTE_TEXT],
+                            const dt_place_request_t *request, uint32_t bit)
 {
     switch (bit) {
     case DT_PLACE_NOTE_UNKNOWN:
@@ -112,10 +127,13 @@ const char *place_note_text(uint32_t bit)
                "peer-to-peer between tasks is lost; use --dt-gpus=auto to "
                "keep it";
     case DT_PLACE_NOTE_LOST:
-        return "a granted GPU is not usable: it has fallen off the bus";
+        return lost_text(text, request);
     case DT_PLACE_NOTE_MIG:
         return "CUDA opens one MIG instance in a process: a task has its first "
                "one alone; start as many tasks as there are instances";
+    case DT_PLACE_NOTE_ANY_CPUS:
+        return "the packages of some GPUs are not known: CPUs of any package "
+               "are used";
     case DT_PLACE_NOTE_LENT:
         return "tasks share cores, so that each has as many as its framework "
                "needs";
@@ -127,6 +145,7 @@ const char *place_note_text(uint32_t bit)
 void print_plan_notes(FILE *out, const struct plan *plan)
 {
     uint32_t all = 0, each = UINT32_MAX; /* of any task, of all tasks */
+    char text[PLACE_NOTE_TEXT];
     for (uint32_t i = 0; i < plan->request.ntasks; i++) {
         all |= plan->task[i].notes;
         each &= plan->task[i].notes;
@@ -135,7 +154,7 @@ void print_plan_notes(FILE *out, const struct plan *plan)
         const char *before = " (task ";
         if (!(all & bit))
             continue;
-        fprintf(out, "note: %s", place_note_text(bit));
+        fprintf(out, "note: %s", place_note_text(text, &plan->request, bit));
         for (uint32_t i = 0; i < plan->request.ntasks && !(each & bit); i++)
             if (plan->task[i].notes & bit) {
                 fprintf(out, "%s%u", before, i);

@@ -52,8 +52,11 @@ void print_matrix(FILE *out, const dt_topo_t *topo, struct look look);
 /* The table of tasks; then one sentence for each kind of note. */
 void print_plan(FILE *out, const struct plan *plan);
 void print_plan_notes(FILE *out, const struct plan *plan);
-/* What bit, one of DT_PLACE_NOTE_*, means. */
-const char *place_note_text(uint32_t bit);
+/* What bit, one of DT_PLACE_NOTE_*, means; text is where that may be written.
+ */
+enum { PLACE_NOTE_TEXT = 64 + 4 * DT_TOPO_MAX_GPUS };
+const char *place_note_text(char text[PLACE_NOTE_TEXT],
+                            const dt_place_request_t *request, uint32_t bit);
 
 /* "0,1,5": the members of a list of indices. Returns text. */
 char *index_list(char *text, size_t size, const uint8_t *index, size_t n);

@@ -37,6 +37,15 @@ static dt_result_t check_counts(hwloc_topology_t hwloc, struct dt_error *err)
     return DT_SUCCESS;
 }
 
+/* On this node our own cgroup forbids CPUs that others' tasks may use; in a
+ * file it was the administrator. */
+static bool is_allowed(hwloc_topology_t hwloc, hwloc_obj_t pu)
+{
+    return hwloc_topology_is_thissystem(hwloc) ||
+           hwloc_bitmap_isset(hwloc_topology_get_allowed_cpuset(hwloc),
+                              pu->os_index);
+}
+
 static dt_result_t add_cpu(hwloc_topology_t hwloc, hwloc_obj_t pu,
                            dt_topo_t *topo, struct dt_error *err)
 {
@@ -44,6 +53,8 @@ static dt_result_t add_cpu(hwloc_topology_t hwloc, hwloc_obj_t pu,
         return dt_error_set(err, DT_ERR_UNSUPPORTED,
                             "a CPU without a number below %d",
                             DT_TOPO_MAX_CPUS);
+    if (!is_allowed(hwloc, pu))
+        return DT_SUCCESS;
     dt_topo_cpu_t *cpu = &topo->cpu[pu->os_index];
     if (cpu->present)
         return dt_error_set(err, DT_ERR_CORRUPT, "CPU %u is there twice",
