@@ -99,6 +99,13 @@ svg=$(topo --input good.topo --svg)
 like "--svg" "$svg" '^<svg xmlns='
 like "--svg is escaped" "$svg" 'a &amp; b &lt;model&gt;'
 like "--svg shows links" "$svg" 'class="link"'
+# one switch below another, and two GPUs and a NIC there
+is "--svg has PCIe lines below switches alone" \
+    "$(grep -c 'class="pci" d' <<<"$svg")" 5
+vm=$(printf 'DtTopology=1\nCpus=0-3 Package=0\nGpu=0\n' |
+    timeout -k 5 60 "$tool" --input - --svg)
+like "--svg names a package without NUMA nodes" "$vm" '>Package 0</text>'
+is "--svg has no line there" "$(grep -c 'class="pci" d' <<<"$vm")" 0
 xml=$(topo --input good.topo --xml)
 like "--xml: affinity" "$xml" '<cpu numaid="1" affinity="0000ff00"'
 like "--xml: NVLinks" "$xml" \

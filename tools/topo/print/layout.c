@@ -83,7 +83,7 @@ static int measure(const struct layout *layout, int parent)
     enum outline_kind kind = outline->item[parent].kind;
     if (kind == OUTLINE_SWITCH)
         return width;
-    int least = kind == OUTLINE_PACKAGE ? 0 : width ? NUMA_WIDTH : EMPTY_WIDTH;
+    int least = !width ? EMPTY_WIDTH : kind == OUTLINE_PACKAGE ? 0 : NUMA_WIDTH;
     return (width < least ? least : width) + 2 * PAD;
 }
 

@@ -101,13 +101,16 @@ static void draw_switch(FILE *out, const struct layout *layout, int item)
 
 /* ---- devices ---- */
 
-/* Where the PCIe line of a device begins. */
-static int rail_top(const struct layout *layout, int item)
+/* The PCIe line from the switch above a device down to y. Without a switch
+ * there is nothing that it could come from: the panel shows where it is. */
+static bool draw_rail(FILE *out, const struct layout *layout, int item, int x,
+                      int y)
 {
     int parent = layout->outline.item[item].parent;
-    return parent >= 0 && layout->outline.item[parent].kind == OUTLINE_SWITCH
-               ? layout->box[parent].y + BAR
-               : TITLE + PACKAGE_HEAD + NUMA_HEAD - 6;
+    if (parent < 0 || layout->outline.item[parent].kind != OUTLINE_SWITCH)
+        return false;
+    line(out, x, layout->box[parent].y + BAR, x, y);
+    return true;
 }
 
 /* "H100 80GB HBM3": without the maker. */
@@ -130,7 +133,7 @@ static void draw_gpu(FILE *out, const struct layout *layout, int item)
     char title[64], below[96];
     while (last + 1 < (int)topo->ngpus && layout_merged(topo, last + 1))
         last++;
-    line(out, box->x + RAIL, rail_top(layout, item), box->x + RAIL, box->y);
+    draw_rail(out, layout, item, box->x + RAIL, box->y);
     fputs("<g>", out);
     svg_box(out, gpu->lost ? "lost" : "gpu", box, 6);
     snprintf(title, sizeof(title), last > first ? "GPU %d-%d" : "GPU %d", first,
@@ -165,8 +168,8 @@ static void draw_nic(FILE *out, const struct layout *layout, int item)
     const struct box *box = &layout->box[item];
     int rail = box->x - NIC_INDENT + RAIL, middle = box->y + box->h / 2;
     char below[64], speed[32] = "";
-    line(out, rail, rail_top(layout, item), rail, middle);
-    line(out, rail, middle, box->x, middle);
+    if (draw_rail(out, layout, item, rail, middle))
+        line(out, rail, middle, box->x, middle);
     if (nic->gbps)
         snprintf(speed, sizeof(speed), " %uG", nic->gbps);
     snprintf(below, sizeof(below), "%s%s%s",
@@ -233,7 +236,8 @@ static void draw_legend(FILE *out, const dt_topo_t *topo, int y)
         x = legend_entry(out, "down", x, y, "NIC down");
     if (plain)
         x = legend_entry(out, "plain", x, y, "NIC without RDMA");
-    x = legend_entry(out, "switch", x, y, "PCIe");
+    if (topo->nswitches)
+        x = legend_entry(out, "switch", x, y, "PCIe");
     svg_legend_links(out, topo, x, y);
 }
 
