@@ -396,12 +396,20 @@ static void mirror_nics(struct reader *r)
             r->topo->pci[nic][gpu] = r->topo->pci[gpu][nic];
 }
 
+/* Is the line the row of that device, whose name may have been cut? */
+static bool is_row(const struct reader *r, size_t row)
+{
+    char name[MAX_NAME];
+    copy(&r->line.word[0], name, sizeof(name));
+    return strcmp(name, r->name[row]) == 0;
+}
+
 static bool begins_row(const struct reader *r)
 {
-    for (size_t i = 0; i < r->ndevices; i++)
-        if (is(&r->line.word[0], r->name[i]))
-            return true;
-    return false;
+    size_t i = 0;
+    while (i < r->ndevices && !is_row(r, i))
+        i++;
+    return i < r->ndevices;
 }
 
 /* Are the rows of all NICs left out? The last row of a GPU is whole then, and
@@ -427,7 +435,7 @@ static dt_result_t read_row(struct reader *r, size_t row)
         mirror_nics(r);
         return DT_SUCCESS;
     }
-    if (!more || !is(&r->line.word[0], r->name[row]))
+    if (!more || !is_row(r, row))
         return bad_row(r, row, "it is missing", NULL);
     if (r->line.n < r->ndevices + 1)
         return bad_row(r, row, "it is too short", NULL);

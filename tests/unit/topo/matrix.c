@@ -176,6 +176,20 @@ static void test_bad(void)
     dt_topo_destroy(topo);
 }
 
+#define LONG "enp193s0f0np0_with_a_name_of_40_letters_x"
+
+/* A name is cut to fit, in the header as in the row. */
+static void test_long_name(void)
+{
+    dt_topo_t *topo =
+        read_matrix("GPU0 " LONG "\nGPU0 X PHB\n" LONG " PHB X\n");
+    ok(topo && topo->nnics == 1 && topo->pci[1][0] == DT_PATH_PHB &&
+           strncmp(LONG, topo->nic[0].name, 20) == 0 &&
+           !strstr(topo->source, "without"),
+       "the row of a NIC with a long name");
+    dt_topo_destroy(topo);
+}
+
 static void test_no_nic_rows(void)
 {
     dt_topo_t *topo = read_matrix(HEAD ROW0 ROW1);
@@ -220,6 +234,7 @@ int main(void)
     test_empty_cells();
     test_bad();
     test_no_nic_rows();
+    test_long_name();
     test_cut();
     return tap_done();
 }
