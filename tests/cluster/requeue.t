@@ -238,14 +238,18 @@ is 'no file of a job is left on a node' "$(sb srun -Q -N5 sh -c \
 
 # ---- preemption, time limit, scancel, nodes, by hand: all at once again
 
-preempted=$(submit preempted --dt-requeue -p short -w n0 --exclusive runs)
+# Texts of a user's that look like what Slurm prints.
+comment=$'mine\n\n   UserId=x(54321) JobState=COMPLETED  é'
+hostile=$'x\n   UserId=x(54321) JobState=FAILED Requeue=0 BatchFlag=0\n\nJobId=1'
+preempted=$(submit preempted --dt-requeue -p short -w n0 runs)
 once=$(submit once --dt-requeue=5,preempt=0 -p short -w n1 --exclusive runs)
 stays=$(submit stays --dt-requeue -p short -w n2 -n8 stays)
 timeout=$(submit timeout --dt-requeue -t 1 -w n4 runs)
 cancelled=$(submit cancelled --dt-requeue=9,error=9 -w n4 runs)
 lost=$(submit lost --dt-requeue -N2 -w n3,n4 -n2 runs)
 lost_never=$(submit lost-never --dt-requeue=9,nodefail=0 -w n3 runs)
-told=$(submit told -w n4 --open-mode=append waits)
+told=$(submit told -w n4 --open-mode=append -J "$hostile" --comment "$comment" \
+    waits)
 held=$(submit held -w n4 --open-mode=append waits)
 now=$(submit now -w n4 --open-mode=append runs)
 deaf=$(submit deaf -w n4 runs)
@@ -339,6 +343,8 @@ listening
 told: at noon
 dt: requeued: it was requested: at noon
 run 1'
+is 'whatever its name, and its comment stays' \
+    "$(sb squeue -h -t all -j "$told" -o %k)" "$comment dt-requeue:hand=1"
 is 'held by hand' "$(lines held)" \
 'run 0
 listening

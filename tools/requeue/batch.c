@@ -120,17 +120,17 @@ static enum cause foreign_cause(const struct job *job, struct counts *counts)
 static void set_start(const struct job *job, const struct counts *counts,
                       unsigned delay, bool hold, deadline_t deadline)
 {
-    char start[START_ITEM], bad[MAX_BAD * NODE_NAME], nodes[8192], why[WHY];
+    char start[START_ITEM], bad[MAX_BAD * NODE_NAME], others[4096];
+    char nodes[8192], why[WHY];
     const char *items[4] = {NULL};
     size_t n = 0;
     slurm_start(delay, start);
     if (!hold)
         items[n++] = start;
     counts_bad_nodes(counts, bad, sizeof(bad));
-    if (*bad) {
-        bool others = *job->excluded && strcmp(job->excluded, "(null)") != 0;
-        snprintf(nodes, sizeof(nodes), "ExcNodeList=%s%s%s",
-                 others ? job->excluded : "", others ? "," : "", bad);
+    if (*bad && slurm_excluded(job->id, deadline, others, sizeof(others))) {
+        snprintf(nodes, sizeof(nodes), "ExcNodeList=%s%s%s", others,
+                 *others ? "," : "", bad);
         items[n++] = nodes;
     }
     if (n)

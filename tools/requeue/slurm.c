@@ -165,103 +165,179 @@ static bool run_until_answered(const char *const argv[], deadline_t deadline,
 
 /* ---- a job ---- */
 
-/* The value of key in the output of scontrol. The job's name may look like a
- * key; it is in the first line, which callers leave out where it matters. */
-static bool get(const char *text, const char *key, char *value, size_t size)
+/* What squeue prints of a job: each field has a width, whatever is in it, so
+ * that no text of a user's is taken for another field. The only such text is
+ * the comment. */
+enum field {
+    RAW,
+    ARRAY,
+    ELEMENT,
+    STATE,
+    REASON,
+    PARTITION,
+    NNODES,
+    NODES,
+    BATCH_HOST,
+    RESTARTS,
+    REQUEUE,
+    BATCH,
+    UID,
+    OWNER,
+    START,
+    PREEMPT,
+    OF_COMMENT,
+    NFIELDS
+};
+static const struct {
+    const char *name;
+    int width;
+} field[NFIELDS] = {
+    [RAW] = {"JobID", 20},
+    [ARRAY] = {"ArrayJobID", 20},
+    [ELEMENT] = {"ArrayTaskID", 20},
+    [STATE] = {"State", 30},
+    [REASON] = {"Reason", 60},
+    [PARTITION] = {"Partition", 250},
+    [NNODES] = {"NumNodes", 12},
+    [NODES] = {"NodeList", 4000},
+    [BATCH_HOST] = {"BatchHost", 250},
+    [RESTARTS] = {"RestartCnt", 12},
+    [REQUEUE] = {"Requeue", 12},
+    [BATCH] = {"BatchFlag", 12},
+    [UID] = {"UserID", 12},
+    [OWNER] = {"UserName", 250},
+    [START] = {"StartTime", 20},
+    [PREEMPT] = {"PreemptTime", 20},
+    [OF_COMMENT] = {"Comment", 4000},
+};
+
+static size_t width_of_record(void)
 {
-    size_t length = strlen(key);
-    for (const char *at = text; (at = strstr(at, key)) != NULL; at++) {
-        if ((at != text && at[-1] != ' ' && at[-1] != '\n') ||
-            at[length] != '=')
-            continue;
-        at += length + 1;
-        snprintf(value, size, "%.*s", (int)strcspn(at, " \n"), at);
-        return true;
-    }
-    *value = '\0';
-    return false;
+    size_t width = 1; /* the end of the line */
+    for (int i = 0; i < NFIELDS; i++)
+        width += (size_t)field[i].width;
+    return width;
 }
 
-/* The comment is a line of its own and may have blanks. */
-static void get_comment(const char *text, char *value, size_t size)
+/* Without the blanks behind it. */
+static void get_field(const char *record, enum field which, char *value,
+                      size_t size)
 {
-    static const char key[] = "\n   Comment=";
-    const char *at = strstr(text, key);
-    *value = '\0';
-    if (!at)
-        return;
-    at += sizeof(key) - 1;
-    size_t length = strcspn(at, "\n");
-    while (length && at[length - 1] == ' ')
+    for (int i = 0; i < (int)which; i++)
+        record += field[i].width;
+    int length = field[which].width;
+    while (length && record[length - 1] == ' ')
         length--;
-    snprintf(value, size, "%.*s", (int)length, at);
+    snprintf(value, size, "%.*s", length, record);
 }
 
-static void get_identity(const char *text, const char *rest, struct job *job)
+static uint64_t get_number(const char *record, enum field which)
 {
-    char array[24], element[32], owner[256];
-    get(text, "JobId", job->raw, sizeof(job->raw));
-    snprintf(job->id, sizeof(job->id), "%s", job->raw);
-    if (get(text, "ArrayJobId", array, sizeof(array)) &&
-        get(text, "ArrayTaskId", element, sizeof(element)))
-        snprintf(job->id, sizeof(job->id), "%s_%s", array, element);
-    get(rest, "UserId", owner, sizeof(owner));
-    const char *open = strchr(owner, '('), *at = open ? open + 1 : "";
-    uint64_t uid = 0;
-    dt_number_scan(&at, 10, UINT32_MAX, &uid);
-    job->uid = (unsigned)uid;
-    snprintf(job->owner, sizeof(job->owner), "%.*s", (int)strcspn(owner, "("),
-             owner);
+    char value[32];
+    const char *at = value;
+    uint64_t number = 0;
+    get_field(record, which, value, sizeof(value));
+    dt_number_scan(&at, 10, UINT32_MAX, &number); /* "N/A" is 0 */
+    return number;
 }
 
-static void read_job(const char *text, struct job *job)
+static void read_job(const char *record, struct job *job)
 {
-    char value[64], began[64];
-    int64_t restarts = 0;
-    const char *rest = strchr(text, '\n');
-    rest = rest ? rest : text;
+    char array[24], element[24];
     memset(job, 0, sizeof(*job));
-    get_identity(text, rest, job);
-    get(rest, "JobState", job->state, sizeof(job->state));
-    get(rest, "Reason", job->why, sizeof(job->why));
-    get(rest, "Partition", job->partition, sizeof(job->partition));
-    get(rest, "NumNodes", job->nnodes, sizeof(job->nnodes));
-    get(rest, "NodeList", job->nodes, sizeof(job->nodes));
-    get(rest, "ExcNodeList", job->excluded, sizeof(job->excluded));
-    get(rest, "BatchHost", job->batch_host, sizeof(job->batch_host));
-    get(rest, "Restarts", value, sizeof(value));
-    dt_number_parse(value, 0, UINT32_MAX, &restarts);
-    job->restarts = (unsigned)restarts;
-    job->requeue = get(rest, "Requeue", value, sizeof(value)) && *value == '1';
-    job->batch = get(rest, "BatchFlag", value, sizeof(value)) && *value != '0';
-    get(rest, "StartTime", began, sizeof(began));
-    /* of this run, not of an older one: the texts of times sort as times */
-    job->preempting = get(rest, "PreemptTime", value, sizeof(value)) &&
-                      isdigit((unsigned char)*value) &&
-                      strcmp(value, began) >= 0;
-    get_comment(text, job->comment, sizeof(job->comment));
+    get_field(record, RAW, job->raw, sizeof(job->raw));
+    get_field(record, ARRAY, array, sizeof(array));
+    get_field(record, ELEMENT, element, sizeof(element));
+    snprintf(job->id, sizeof(job->id), "%s", job->raw);
+    if (isdigit((unsigned char)*element) || *element == '[')
+        snprintf(job->id, sizeof(job->id), "%s_%s", array, element);
+    get_field(record, STATE, job->state, sizeof(job->state));
+    get_field(record, REASON, job->why, sizeof(job->why));
+    get_field(record, PARTITION, job->partition, sizeof(job->partition));
+    get_field(record, NNODES, job->nnodes, sizeof(job->nnodes));
+    get_field(record, NODES, job->nodes, sizeof(job->nodes));
+    get_field(record, BATCH_HOST, job->batch_host, sizeof(job->batch_host));
+    get_field(record, OWNER, job->owner, sizeof(job->owner));
+    get_field(record, OF_COMMENT, job->comment, sizeof(job->comment));
+    if (!strcmp(job->comment, "(null)")) /* it has none */
+        job->comment[0] = '\0';
+    job->uid = (unsigned)get_number(record, UID);
+    job->restarts = (unsigned)get_number(record, RESTARTS);
+    job->requeue = get_number(record, REQUEUE) == 1;
+    job->batch = get_number(record, BATCH) != 0;
+    uint64_t preempted = get_number(record, PREEMPT);
+    /* this run, not an older one */
+    job->preempting = preempted && preempted >= get_number(record, START);
+}
+
+/* The user's variables choose jobs and the format of times for squeue. */
+static void clear_variables(void)
+{
+    for (char **at = environ; *at;) {
+        char name[64];
+        size_t length = strcspn(*at, "=");
+        if (strncmp(*at, "SQUEUE_", 7) != 0 || length >= sizeof(name)) {
+            at++;
+            continue;
+        }
+        snprintf(name, sizeof(name), "%.*s", (int)length, *at);
+        unsetenv(name);
+        at = environ;
+    }
+    setenv("SLURM_TIME_FORMAT", "%s", 1);
+}
+
+/* Nothing but records; the last one may be cut. */
+static bool are_records(const char *out)
+{
+    size_t length = strlen(out), width = width_of_record();
+    return length >= width && out[width - 1] == '\n' &&
+           (length % width == 0 || length == OUTPUT - 1);
 }
 
 bool slurm_job(const char *id, deadline_t deadline, struct job *job,
                char why[WHY])
 {
-    const char *const argv[] = {"scontrol", "show", "job", id, NULL};
+    char format[512];
+    const char *const argv[] = {"squeue", "--noheader", "--all", "--states",
+                                "all",    "--jobs",     id,      "--Format",
+                                format,   NULL};
+    size_t at = 0;
     char *out = malloc(OUTPUT);
-    bool done = out && run_until_answered(argv, deadline, out, why);
+    for (int i = 0; i < NFIELDS; i++)
+        at += (size_t)snprintf(format + at, sizeof(format) - at, "%s%s:%d",
+                               i ? "," : "", field[i].name, field[i].width);
+    clear_variables();
     if (!out)
         snprintf(why, WHY, "no memory");
-    if (done && strncmp(out, "JobId=", 6) != 0) {
-        snprintf(why, WHY, "scontrol does not show job %s", id);
+    bool done = out && run_until_answered(argv, deadline, out, why);
+    /* as with a warning before it */
+    if (done && !are_records(out))
+        done = slurm_run(argv, deadline, false, out, why) == 0;
+    if (done && !are_records(out)) {
+        snprintf(why, WHY, "squeue does not show job %s", id);
         done = false;
     }
     if (done) {
-        char *next = strstr(out, "\n\n");
-        bool several = next && strstr(next, "\nJobId=");
-        if (next)
-            *next = '\0';
         read_job(out, job);
-        job->several = several;
+        job->several = strlen(out) > width_of_record();
     }
+    free(out);
+    return done;
+}
+
+bool slurm_excluded(const char *id, deadline_t deadline, char *list,
+                    size_t size)
+{
+    const char *const argv[] = {"squeue", "--noheader", "--all", "--jobs",
+                                id,       "--format",   "%x",    NULL};
+    char why[WHY];
+    char *out = malloc(OUTPUT);
+    clear_variables();
+    bool done = out && slurm_run(argv, deadline, false, out, why) == 0 &&
+                strcspn(out, "\n") < size;
+    if (done)
+        snprintf(list, size, "%.*s", (int)strcspn(out, "\n"), out);
     free(out);
     return done;
 }
@@ -321,6 +397,22 @@ void slurm_down(const char *list, deadline_t deadline,
     free(out);
 }
 
+/* The value of key in the output of scontrol. */
+static bool get(const char *text, const char *key, char *value, size_t size)
+{
+    size_t length = strlen(key);
+    for (const char *at = text; (at = strstr(at, key)) != NULL; at++) {
+        if ((at != text && at[-1] != ' ' && at[-1] != '\n') ||
+            at[length] != '=')
+            continue;
+        at += length + 1;
+        snprintf(value, size, "%.*s", (int)strcspn(at, " \n"), at);
+        return true;
+    }
+    *value = '\0';
+    return false;
+}
+
 bool slurm_preempts(const char *partition, deadline_t deadline)
 {
     const char *const argv[] = {"scontrol", "show", "partition", partition,
@@ -355,7 +447,7 @@ long long slurm_end(const char *id, deadline_t deadline)
     char why[WHY];
     int64_t end = 0;
     char *out = malloc(OUTPUT);
-    setenv("SLURM_TIME_FORMAT", "%s", 1);
+    clear_variables();
     if (out && slurm_run(argv, deadline, false, out, why) == 0) {
         out[strcspn(out, "\n")] = '\0';
         dt_number_parse(out, 0, INT64_MAX, &end); /* "N/A" is 0 */

@@ -27,7 +27,7 @@ struct job {
     char state[32]; /* "RUNNING" */
     char why[64];   /* Slurm's reason: "TimeLimit" */
     char comment[4096];
-    char nodes[4096], excluded[4096], batch_host[256];
+    char nodes[4096], batch_host[256];
     char owner[256];
     char nnodes[16], partition[256];
     unsigned restarts;
@@ -40,6 +40,10 @@ struct job {
 /* false: why has Slurm's error message. */
 bool slurm_job(const char *id, deadline_t deadline, struct job *job,
                char why[WHY]);
+
+/* The nodes that it must not get; false: they are not known. */
+bool slurm_excluded(const char *id, deadline_t deadline, char *list,
+                    size_t size);
 
 /* scontrol update JobId=id ITEMS..., up to 4 of them, NULL at the end. */
 bool slurm_update(const char *id, const char *const item[], deadline_t deadline,

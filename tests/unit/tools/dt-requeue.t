@@ -15,11 +15,34 @@ chmod 755 "$tmp" && mkdir "$tmp/bin" && cd "$tmp" || exit 1
 cat >bin/scontrol <<'END'
 #!/bin/sh
 case $2 in
-config) printf 'Configuration data\nClusterName             = c\n' ;;
-*) printf 'JobId=17 JobName=x\n   UserId=%s GroupId=x(1)\n' "$OWNER"
-   echo '   JobState=RUNNING Reason=None Requeue=1 Restarts=0 BatchFlag=1'
-   echo '   Partition=p NodeList=n0 BatchHost=n0 NumNodes=1 StartTime=now' ;;
+config) printf 'Configuration data\nClusterName             = c\n'
+    echo "PreemptType             = ${PREEMPT:-preempt/partition_prio}"
+    echo "JobRequeue              = ${REQUEUES:-1}" ;;
+partition) echo "PartitionName=p GraceTime=30 PreemptMode=${MODE:-REQUEUE}" ;;
+*) echo "$*" >>"${0%/*}/../told/scontrol" ;;
 esac
+END
+# Each field as wide as asked for. The first answers may be an error.
+cat >bin/squeue <<'END'
+#!/bin/bash
+LC_ALL=C
+if read -r line <"${0%/*}/../told/errors" && [ "$line" ]; then
+    sed -i 1d "${0%/*}/../told/errors"
+    [ "$line" = warning ] || { echo "$line" >&2 && exit 1; }
+    echo 'squeue: warning: something' >&2
+fi
+[ ! "$(env | grep ^SQUEUE)" ] || exit 1
+declare -A value=([JobID]=17 [ArrayJobID]=17 [ArrayTaskID]=N/A [State]=RUNNING
+    [Reason]=None [Partition]=p [NumNodes]=1 [NodeList]=n0 [BatchHost]=n0
+    [RestartCnt]=${RESTARTS:-0} [Requeue]=${REQUEUE:-1} [BatchFlag]=1
+    [UserID]=${OWNER//[!0-9]/} [UserName]=${OWNER%(*} [StartTime]=1000
+    [PreemptTime]=${PREEMPTED:-N/A} [Comment]=${COMMENT:-(null)})
+while [ "$1" != --Format ]; do shift; done
+IFS=,
+for field in $2; do
+    printf "%-${field#*:}.${field#*:}s" "${value[${field%:*}]}"
+done
+echo
 END
 cat >bin/srun <<'END'
 #!/bin/sh
@@ -30,6 +53,7 @@ END
 chmod 755 bin/*
 install -m 755 "$tool" bin/dt-requeue
 mkdir -m 777 told
+touch told/errors && chmod 666 told/errors
 told=$tmp/told/by
 export PATH=$tmp/bin:$PATH
 
@@ -66,4 +90,23 @@ if [ "$(id -u)" -eq 0 ] && [ "$user" ]; then
 else
     ok "root notifies anybody's job # SKIP needs root, and a user 65534" true
 fi
+
+# ---- what Slurm's commands answer
+
+errors() # LINE...: what squeue says before it answers
+{
+    printf '%s\n' "$@" >told/errors
+}
+errors 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)'
+is 'slurmctld is busy: it is asked again' \
+    "$(requeue "me($(id -u))" dt-requeue 17)" "$notified"
+errors 'slurm_load_jobs error: Invalid job id specified'
+is 'an answer is final' "$(requeue "me($(id -u))" dt-requeue 17)" \
+    'dt-requeue: job 17: Slurm says: Invalid job id specified'
+errors warning
+is 'a warning is not taken for an answer' \
+    "$(requeue "me($(id -u))" dt-requeue 17)" "$notified"
+is "the user's settings of squeue do not count" \
+    "$(SQUEUE_PARTITION=q SQUEUE_STATES=PD \
+        requeue "me($(id -u))" dt-requeue 17)" "$notified"
 done_testing
