@@ -121,7 +121,8 @@ static bool is_final(const char *out)
                                        "try again",
                                        "Communication",
                                        "controller is",
-                                       "not responding"};
+                                       "not responding",
+                                       "Rate limit exceeded"};
     for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++)
         if (strstr(out, lost[i]))
             return false;

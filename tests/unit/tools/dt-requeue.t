@@ -97,7 +97,8 @@ errors() # LINE...: what squeue says before it answers
 {
     printf '%s\n' "$@" >told/errors
 }
-errors 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)'
+errors 'slurm_load_jobs error: Rate limit exceeded, please retry momentarily' \
+    'slurm_load_jobs error: Unable to contact slurm controller (connect failure)'
 is 'slurmctld is busy: it is asked again' \
     "$(requeue "me($(id -u))" dt-requeue 17)" "$notified"
 errors 'slurm_load_jobs error: Invalid job id specified'
