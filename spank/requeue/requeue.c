@@ -26,6 +26,9 @@ enum {
     START_MS = 15000,
     END_MS = 310000,
 };
+/* Since 24.05 Slurm requeues each batch job that ends within its grace time. */
+static const bool grace_requeues =
+    SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0);
 
 static bool is_batch(spank_t spank)
 {
@@ -187,6 +190,7 @@ static void batch_exit(spank_t spank, const struct spank_dt *dt, int status)
                           caps,
                           record,
                           (char *)(*mode == 'a' ? "1" : "0"),
+                          (char *)(grace_requeues ? "1" : "0"),
                           NULL};
     const struct dt_helper how = {
         .argv = argv, .env = env.list, .holds = true, .user = user};

@@ -150,27 +150,6 @@ static void write_counts(const struct job *job, const struct counts *counts,
                    why);
 }
 
-/* Remove the nodes of this run from the counts: it has ended, so that a later
- * requeue is one by hand. Not where Slurm has requeued the job meanwhile, as
- * srun may exit with 0 when a node fails. */
-static void close_run(const char *id, unsigned restarts)
-{
-    struct job job;
-    struct counts counts;
-    char text[COMMENT + 16] = "Comment=", why[WHY];
-    deadline_t deadline = deadline_in(START_LIMIT);
-    if (!slurm_job(id, deadline, &job, why) || job.restarts > restarts ||
-        strcmp(job.state, "RUNNING") != 0)
-        return;
-    counts_read(job.comment, &counts);
-    if (!*counts.on)
-        return;
-    counts.on[0] = '\0';
-    counts_write(&counts, job.comment, text + strlen(text));
-    const char *const items[] = {text, NULL};
-    slurm_update(job.id, items, deadline, why);
-}
-
 struct ended {
     struct job job;
     struct counts counts;
@@ -179,12 +158,74 @@ struct ended {
     struct end end;
     unsigned restarts; /* before this run */
     bool appends;
+    bool grace; /* Slurm requeues what ends within its grace time */
     deadline_t deadline;
 };
 
+/* The job is not to run again. Remove the nodes of this run from the counts, so
+ * that a later requeue is one by hand; and forbid Slurm the requeue that it
+ * would do in or after a grace time, whatever the exit code. Slurm may send
+ * SIGTERM after any look at the job, so that this does not depend on one. Not
+ * where Slurm has requeued the job meanwhile, as srun may exit with 0 when a
+ * node fails. */
+static void close_run(const struct ended *e, const char *id)
+{
+    struct job job;
+    struct counts counts;
+    char text[COMMENT + 16] = "Comment=", why[WHY];
+    const char *items[3] = {NULL};
+    size_t n = 0;
+    deadline_t deadline = deadline_in(START_LIMIT);
+    if (!slurm_job(id, deadline, &job, why) || job.restarts > e->restarts ||
+        strcmp(job.state, "RUNNING") != 0)
+        return;
+    counts_read(job.comment, &counts);
+    if (*counts.on) {
+        counts.on[0] = '\0';
+        counts_write(&counts, job.comment, text + strlen(text));
+        items[n++] = text;
+    }
+    if (e->grace && job.requeue)
+        items[n++] = "Requeue=0";
+    if (n)
+        slurm_update(job.id, items, deadline, why);
+}
+
+/* Does Slurm itself requeue this job when it reports the end of the script?
+ * Then scontrol must not: Slurm would still take the next run for one in its
+ * grace time, and requeue that when it ends. */
+static bool leave_to_slurm(const struct ended *e)
+{
+    return e->grace && e->job.preempting && !e->record.hold &&
+           slurm_grace_requeues(e->job.partition, deadline_in(LOST_LIMIT));
+}
+
+/* The counts come first, as Slurm may kill this process after the requeue; but
+ * it refuses to change the comment of a job that has ended. */
+static bool requeue_now(struct ended *e, enum cause cause)
+{
+    char why[WHY];
+    bool ended = e->end.state != STATE_RUNNING;
+    if (!ended)
+        write_counts(&e->job, &e->counts, e->deadline);
+    if (!ended && leave_to_slurm(e))
+        return true;
+    if (!slurm_requeue(e->record.hold ? "requeuehold" : "requeue", e->job.id,
+                       e->deadline, why)) {
+        print_line(stderr, "dt: not requeued, though %s: Slurm says: %s",
+                   cause_text[cause], why);
+        return false;
+    }
+    if (ended)
+        write_counts(&e->job, &e->counts, e->deadline);
+    set_start(&e->job, &e->counts, decide_delay(&e->counts, cause),
+              e->record.hold, e->deadline);
+    return true;
+}
+
 static int requeue(struct ended *e, enum cause cause)
 {
-    char why[WHY], of[32] = "";
+    char of[32] = "";
     unsigned cap = 0;
     if (!decide_allows(&e->caps, &e->counts, e->restarts, cause, &cap)) {
         if (cause != CAUSE_ERROR || cap)
@@ -192,27 +233,14 @@ static int requeue(struct ended *e, enum cause cause)
                     "dt: not requeued: %s, and --dt-requeue allows that %u "
                     "times\n",
                     cause_text[cause], cap);
-        close_run(e->job.id, e->restarts);
+        close_run(e, e->job.id);
         return 0;
     }
     if (cause == CAUSE_NODEFAIL)
         count_lost(e->counts.on, &e->counts);
     e->counts.n[cause]++;
-    /* The counts come first, as Slurm may kill this process after the requeue;
-     * but it refuses to change the comment of a job that has ended. */
-    bool ended = e->end.state != STATE_RUNNING;
-    if (!ended)
-        write_counts(&e->job, &e->counts, e->deadline);
-    if (!slurm_requeue(e->record.hold ? "requeuehold" : "requeue", e->job.id,
-                       e->deadline, why)) {
-        print_line(stderr, "dt: not requeued, though %s: Slurm says: %s",
-                   cause_text[cause], why);
+    if (!requeue_now(e, cause))
         return 1;
-    }
-    if (ended)
-        write_counts(&e->job, &e->counts, e->deadline);
-    unsigned delay = decide_delay(&e->counts, cause);
-    set_start(&e->job, &e->counts, delay, e->record.hold, e->deadline);
     if (cause != CAUSE_HAND)
         snprintf(of, sizeof(of), " (%u of %u)",
                  counts_all(&e->counts) - e->counts.n[CAUSE_HAND], e->caps.max);
@@ -260,9 +288,10 @@ int requeue_ended(char *const argv[])
     e.end.asked = e.record.asked;
     e.end.refused = e.record.refused;
     e.end.by_hand = e.record.by_hand;
+    e.grace = *argv[6] == '1';
     if (!decide_cause(&e.end, &cause)) {
-        if (*argv[3] != '-')
-            close_run(argv[0], e.restarts);
+        if (e.end.option)
+            close_run(&e, argv[0]);
         return 0;
     }
     if (!slurm_job(argv[0], e.deadline, &e.job, why)) {

@@ -68,7 +68,7 @@ static const struct {
     int (*run)(char *const argv[]);
     bool signals; /* it handles those that Slurm sends */
 } commands[] = {{"_started", 3, requeue_started, false},
-                {"_ended", 6, requeue_ended, false},
+                {"_ended", 7, requeue_ended, false},
                 {"_notify", 4, requeue_notify, false},
                 {"_watch", 1, requeue_watch, true},
                 {"_end", 1, requeue_end, false}};

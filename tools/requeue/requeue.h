@@ -21,7 +21,9 @@ int requeue_by_hand(const struct by_hand *hand);
 int requeue_started(char *const argv[]);
 /* The script has ended: argv is job, status as of wait(), restarts, caps or
  * "-", what the name of the requeue record begins with, whether the log is
- * appended to (1, 0). Requeues the job if it is to run again. */
+ * appended to (1, 0), whether Slurm itself requeues each job that ends within
+ * its grace time (1, 0). Requeues the job if it is to run again; else it never
+ * does. */
 int requeue_ended(char *const argv[]);
 
 /* In a step of its own, on each node: argv is hold (1, 0), the node of the

@@ -426,20 +426,36 @@ bool slurm_preempts(const char *partition, deadline_t deadline)
     return strstr(mode, "REQUEUE") != NULL;
 }
 
-bool slurm_cluster(deadline_t deadline, char name[64], char why[WHY])
+/* A line of scontrol show config. */
+static bool get_setting(const char *key, deadline_t deadline, char *value,
+                        size_t size, char why[WHY])
 {
-    static const char key[] = "\nClusterName ";
     const char *const argv[] = {"scontrol", "show", "config", NULL};
+    char line[64];
     char *out = malloc(OUTPUT);
     bool done = out && run_until_answered(argv, deadline, out, why);
-    const char *at = done ? strstr(out, key) : NULL;
+    snprintf(line, sizeof(line), "\n%s ", key);
+    const char *at = done ? strstr(out, line) : NULL;
     at = at ? strstr(at, "= ") : NULL;
     if (at)
-        snprintf(name, 64, "%.*s", (int)strcspn(at + 2, " \n"), at + 2);
+        snprintf(value, size, "%.*s", (int)strcspn(at + 2, " \n"), at + 2);
     else if (done)
-        snprintf(why, WHY, "scontrol show config names no cluster");
+        snprintf(why, WHY, "scontrol show config has no line %s", key);
     free(out);
     return at != NULL;
+}
+
+bool slurm_grace_requeues(const char *partition, deadline_t deadline)
+{
+    char type[64], why[WHY];
+    return get_setting("PreemptType", deadline, type, sizeof(type), why) &&
+           !strcmp(type, "preempt/partition_prio") &&
+           slurm_preempts(partition, deadline);
+}
+
+bool slurm_cluster(deadline_t deadline, char name[64], char why[WHY])
+{
+    return get_setting("ClusterName", deadline, name, 64, why);
 }
 
 long long slurm_end(const char *id, deadline_t deadline)

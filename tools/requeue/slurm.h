@@ -66,6 +66,11 @@ void slurm_down(const char *list, deadline_t deadline,
 /* Does the partition preempt its jobs by requeueing them? */
 bool slurm_preempts(const char *partition, deadline_t deadline);
 
+/* Does Slurm requeue a job of the partition that ends within its grace time?
+ * Supposes a release that does so; false where Slurm's rule is not known, as
+ * with preempt/qos. */
+bool slurm_grace_requeues(const char *partition, deadline_t deadline);
+
 /* The cluster's name; false: why has the error message. */
 bool slurm_cluster(deadline_t deadline, char name[64], char why[WHY]);
 

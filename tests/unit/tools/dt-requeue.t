@@ -110,4 +110,62 @@ is 'a warning is not taken for an answer' \
 is "the user's settings of squeue do not count" \
     "$(SQUEUE_PARTITION=q SQUEUE_STATES=PD \
         requeue "me($(id -u))" dt-requeue 17)" "$notified"
+
+# ---- when the script has ended
+
+# ended STATUS GRACE: prints what the log and scontrol get
+ended()
+{
+    rm -f told/scontrol
+    requeue "me($(id -u))" dt-requeue _ended 17 "$1" "${RESTARTS:-0}" \
+        9,9,9,9,0 no-record 1 "$2"
+    cat told/scontrol 2>/dev/null
+}
+asked=$((75 << 8)) never=$((93 << 8))
+update='update JobId=17'
+counted="$update Comment=dt-requeue:preempt=1"
+soon="$update StartTime=now+2"
+again='dt: requeued (1 of 9): it was preempted'
+is 'preempted, and Slurm does not requeue it: we do' \
+    "$(PREEMPTED=1001 ended "$asked" 0)" "$again
+$counted
+requeue 17
+$soon"
+is 'Slurm requeues what ends within its grace time: we count' \
+    "$(PREEMPTED=1001 ended "$asked" 1)" "$again
+$counted"
+is 'and allow it' "$(REQUEUE=0 PREEMPTED=1001 ended "$asked" 1)" "$again
+$counted Requeue=1"
+is 'it was an earlier run that was preempted: we requeue' \
+    "$(PREEMPTED=999 ended "$asked" 1)" \
+    "dt: requeued (1 of 9): the program asked for it
+$update Comment=dt-requeue:asked=1
+requeue 17
+$soon"
+is 'the partition cancels what it preempts: we requeue' \
+    "$(MODE=CANCEL PREEMPTED=1001 ended "$asked" 1)" "$again
+$counted
+requeue 17
+$soon"
+is 'the rule of preempt/qos is not known: we requeue' \
+    "$(PREEMPT=preempt/qos PREEMPTED=1001 ended "$asked" 1)" "$again
+$counted
+requeue 17
+$soon"
+for status in 0 "$never"; do
+    is "status $status: Slurm must not requeue it" \
+        "$(ended "$status" 1)" "$update Requeue=0"
+    is 'nor if it was preempted' \
+        "$(PREEMPTED=1001 ended "$status" 1)" "$update Requeue=0"
+    is 'where Slurm does not, it stays as it is' \
+        "$(PREEMPTED=1001 ended "$status" 0)" ''
+    RESTARTS=1 requeue "me($(id -u))" dt-requeue _ended 17 "$status" 0 \
+        9,9,9,9,0 no-record 1 1
+    ok 'also where Slurm has requeued it meanwhile' test ! -e told/scontrol
+done
+is 'as often as it may: Slurm must not do so again' \
+    "$(COMMENT=dt-requeue:asked=9,on=n0 RESTARTS=9 PREEMPTED=1001 \
+        ended "$asked" 1)" \
+    "dt: not requeued: it was preempted, and --dt-requeue allows that 9 times
+$update Comment=dt-requeue:asked=9 Requeue=0"
 done_testing
