@@ -64,6 +64,14 @@ static int refuse(const struct caps *caps, const struct counts *counts)
     return DT_EXIT_NO_RESTART;
 }
 
+/* Not where the cluster's default is that jobs are not requeued. */
+static void report_conflict(const struct job *job, deadline_t deadline)
+{
+    if (!job->requeue && job->restarts == 0 && slurm_requeues(deadline))
+        fprintf(stderr, "dt: note: the job has --no-requeue and --dt-requeue: "
+                        "the latter counts, and it may be requeued\n");
+}
+
 int requeue_started(char *const argv[])
 {
     struct job job;
@@ -88,6 +96,7 @@ int requeue_started(char *const argv[])
     counts_write(&counts, job.comment, text + strlen(text));
     const char *const items[] = {text, job.requeue ? NULL : "Requeue=1", NULL};
     slurm_update(job.id, items, deadline, why);
+    report_conflict(&job, deadline);
     return refuse(&caps, &counts);
 }
 

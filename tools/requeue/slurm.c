@@ -453,6 +453,13 @@ bool slurm_grace_requeues(const char *partition, deadline_t deadline)
            slurm_preempts(partition, deadline);
 }
 
+bool slurm_requeues(deadline_t deadline)
+{
+    char value[16], why[WHY];
+    return get_setting("JobRequeue", deadline, value, sizeof(value), why) &&
+           *value == '1';
+}
+
 bool slurm_cluster(deadline_t deadline, char name[64], char why[WHY])
 {
     return get_setting("ClusterName", deadline, name, 64, why);

@@ -71,6 +71,9 @@ bool slurm_preempts(const char *partition, deadline_t deadline);
  * with preempt/qos. */
 bool slurm_grace_requeues(const char *partition, deadline_t deadline);
 
+/* May a job be requeued unless its user says otherwise? */
+bool slurm_requeues(deadline_t deadline);
+
 /* The cluster's name; false: why has the error message. */
 bool slurm_cluster(deadline_t deadline, char name[64], char why[WHY]);
 

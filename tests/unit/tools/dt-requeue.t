@@ -168,4 +168,19 @@ is 'as often as it may: Slurm must not do so again' \
         ended "$asked" 1)" \
     "dt: not requeued: it was preempted, and --dt-requeue allows that 9 times
 $update Comment=dt-requeue:asked=9 Requeue=0"
+
+# ---- --no-requeue
+
+started() # REQUEUE RESTARTS: prints what the log gets
+{
+    REQUEUE=$1 RESTARTS=$2 requeue "me($(id -u))" dt-requeue _started 17 \
+        "$2" 9,9,9,9,0
+}
+is '--dt-requeue counts, not --no-requeue: the log says so' "$(started 0 0)" \
+    'dt: note: the job has --no-requeue and --dt-requeue: the latter counts, '\
+'and it may be requeued'
+is 'once' "$(started 0 1)" ''
+is 'not without --no-requeue' "$(started 1 0)" ''
+is "nor where that is the cluster's default" \
+    "$(REQUEUES=0 started 0 0)" ''
 done_testing
