@@ -84,7 +84,8 @@ srun --dt-requeue=9,error=9 sh -c 'exit 93' 2>/dev/null
 exit 75
 END_REFUSES
 # hears FILE: a task, its child and the child's children say who gets the signal,
-# as long as the file is there. Slurm's own is another one.
+# as long as the file is there; FILE.* get longer meanwhile. Slurm's own signal is
+# another one.
 cat >"$cluster_share/hears" <<'END_HEARS'
 #!/bin/bash
 trap '' TERM
@@ -93,6 +94,7 @@ trap 'echo "leader $SLURM_PROCID: told"' USR1
     trap 'echo "child $SLURM_PROCID: told"' USR1
     echo "child $SLURM_PROCID: up"
     while [ -e "$1" ]; do
+        echo >>"$1.$SLURM_JOB_ID.$SLURM_PROCID"
         sleep 0.1 || echo "its child $SLURM_PROCID: told"
     done
 ) &
@@ -136,6 +138,21 @@ ended() # JOB...: none is in the queue
 left() # NODE JOB: nothing of it runs there
 {
     ! compgen -G "$cluster_dir/spool/$1/$1_$2.*" >/dev/null
+}
+goes_on() # FILE: all tasks of hears have had time for what should not come
+{
+    local file
+    for file in "$1".*; do
+        wait_for 30 grows "$file" $(($(wc -l <"$file") + 10)) || return
+    done
+}
+grows() # FILE LINES
+{
+    [ "$(wc -l <"$1")" -ge "$2" ]
+}
+at_end() # JOB: its script has ended, and dt-requeue is at work
+{
+    pgrep -f "dt-requeue _ended $1 " >/dev/null
 }
 counted() # JOB: that a node failed
 {
@@ -403,7 +420,7 @@ sb scontrol shutdown slurmctld
 wait_for 10 sh -c '! "$1" exec --dir "$2" timeout 1 scontrol ping | grep -q UP' \
     sh "$dt_sandbox" "$cluster_dir"
 rm "$out/up"
-sleep 2 # the script has ended, and slurmctld does not notice
+wait_for 15 at_end "$middle" # and slurmctld does not notice
 sb slurmctld >/dev/null 2>&1
 wait_for 30 has middle '^run' 2
 is 'slurmctld restarts in the middle: nothing is lost' "$(lines middle)" \
@@ -432,8 +449,8 @@ wait_for 15 has by-hand '^leader .: told' 2
 sb dt-requeue "$by_hand" >/dev/null
 wait_for 15 has pushed '^leader .: told' 2
 wait_for 30 has in-time '^leader .: told' 2
-sleep 1 # for what should not come
-rm "$stay"
+goes_on "$stay"
+rm "$stay" "$stay".*
 wait "$srun"
 heard() # NAME
 {
@@ -507,8 +524,8 @@ by_cgroup()
     wait_for 15 has by-cgroup '^child .: up' 2
     sb scancel -s TERM "$(sb squeue -h -s -o %i)"
     wait_for 15 has by-cgroup '^leader .: told' 2
-    sleep 1 # for what should not come
-    rm "$stay"
+    goes_on "$stay"
+    rm "$stay" "$stay".*
     wait "$srun"
     is "Slurm's SIGTERM, by cgroup: signalled" "$(heard by-cgroup)" "$leaders"
     dts down --dir "$cluster_dir" >/dev/null 2>&1

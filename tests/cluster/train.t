@@ -74,7 +74,11 @@ submit_script cancelled
 wait_for 60 has cancelled/m.csv ',loss,'
 sb scancel "$job"
 ok "a cancelled training ends" wait_for 30 ended "$job"
-sleep 1 # a requeue would come now
+gone() # nothing of the job runs on a node, which could requeue it
+{
+    ! compgen -G "$cluster_dir/spool/n?/n?_$job.*" >/dev/null
+}
+wait_for 30 gone
 is "and is not requeued" "$(state_of "$job")" CANCELLED
 has cancelled/log '^preempted: ' ||
     echo "# it was gone before it could save a checkpoint"
