@@ -69,30 +69,36 @@ static void set_directories(const struct spank_dt *dt)
     }
 }
 
-/* When the job's time ends: newer Slurms set a variable in each step; with
- * others, squeue is run once per step. */
-static void set_job_end(spank_t spank)
+/* When the job's time ends; false: squeue does not say. */
+static bool ask_job_end(spank_t spank, char answer[32])
 {
-    const char *known = getenv("SLURM_JOB_END_TIME");
-    char job[16], answer[32];
+    char job[16];
     int64_t end;
     uint32_t id;
-    unsetenv(DT_ENV_JOB_END);
-    if (known && *known) {
-        setenv(DT_ENV_JOB_END, known, 1);
-        return;
-    }
     if (spank_get_item(spank, S_JOB_ID, &id) != ESPANK_SUCCESS)
-        return;
+        return false;
     snprintf(job, sizeof(job), "%u", (unsigned)id);
     char *const argv[] = {(char *)DT_REQUEUE_PROGRAM, (char *)"_end", job,
                           NULL};
     const struct dt_helper how = {.argv = argv, .env = environ};
-    if (dt_helper_run(&how, ASK_MS, -1, answer, sizeof(answer)) != 0)
-        return;
+    if (dt_helper_run(&how, ASK_MS, -1, answer, 32) != 0)
+        return false;
     answer[strcspn(answer, "\n")] = '\0';
-    if (dt_number_parse(answer, 1, INT64_MAX, &end))
-        setenv(DT_ENV_JOB_END, answer, 1);
+    return dt_number_parse(answer, 1, INT64_MAX, &end);
+}
+
+/* Since 24.05 Slurm sets a variable in each job, which in a script is as old as
+ * the script: scontrol may have changed the time since. */
+static void set_job_end(spank_t spank)
+{
+    const char *known = getenv("SLURM_JOB_END_TIME");
+    char answer[32];
+    bool inside = getenv("SLURM_JOB_ID") != NULL;
+    unsetenv(DT_ENV_JOB_END);
+    if ((inside || !known || !*known) && ask_job_end(spank, answer))
+        known = answer;
+    if (known && *known)
+        setenv(DT_ENV_JOB_END, known, 1);
 }
 
 /* srun in a batch script runs on the node of the record. */
