@@ -262,6 +262,25 @@ wait "$down"
 is "down finishes what it has begun, whatever the signal" "$?" 0
 is "leaves nothing" "$(left)" ""
 
+echo 'PartitionName=low Nodes=ALL Default=YES GraceTime=7' \
+    >"$cluster_share/conf"
+cluster_up -N 1 --plugin none --conf "$cluster_share/conf" 2>/dev/null
+like "--conf may have a partition of ours" \
+    "$(sb scontrol -o show partition low)" ' GraceTime=7 '
+ok "the other one stays" sb srun -p high true
+dts down --dir "$cluster_dir" 2>/dev/null
+
+plugins=$(dirname "$(find /usr/lib*/ -name select_cons_tres.so | head -n 1)")
+mkdir "$cluster_share/plugins"
+find "$plugins" -name '*.so' ! -name 'mpi_pmix*' \
+    -exec ln -s -t "$cluster_share/plugins" {} +
+echo "PluginDir=$cluster_share/plugins" >"$cluster_share/conf"
+cluster_up -N 1 --plugin none --conf "$cluster_share/conf"
+like "without Slurm's mpi/pmix there is another default, which is said" \
+    "$(cat "$cluster_share/up")" 'mpi/pmix is missing: the default .* is none'
+ok "and tasks run" sb srun -n2 true
+dts down --dir "$cluster_dir" 2>/dev/null
+
 like "what is no plugin is refused" \
     "$(dts up --dir "$cluster_dir" --plugin /etc/passwd 2>&1)" \
     '^dt-sandbox: --plugin /etc/passwd is no SPANK plugin'

@@ -43,13 +43,13 @@ config_write() # EXTRA-LINES-FILE PLUGIN TOPOLOGY-FILE, each may be empty
     config_devices || return
     {
         config_slurm_common
-        mpi_is_users || echo MpiDefault=pmix
+        config_partitions
+        mpi_is_users || echo "MpiDefault=$mpi"
         config_slurm_nodes || return
         [ ! "$extra" ] || { echo && cat "$extra"; }
     } >"$dir/etc/slurm.conf" || return
     config_gres >"$dir/etc/gres.conf"
-    # no cgroups: the nodes' /sys has none, and the default plugin looks there
-    echo CgroupPlugin=cgroup/v1 >"$dir/etc/cgroup.conf"
+    config_cgroup >"$dir/etc/cgroup.conf"
     [ "$topology" ] || topology=$dir/etc/node.topo
     config_topology >"$dir/etc/node.topo"
     echo "Topology=$topology" >"$dir/etc/dt.conf"
@@ -71,11 +71,16 @@ config_devices()
     done
 }
 
+# Does one of the lines of --conf begin like this?
+conf_has() # REGEX
+{
+    [ "$opt_conf" ] && grep -Eqi "^[[:space:]]*$1([[:space:]]|\$)" "$opt_conf"
+}
+
 # Do the lines of --conf say what ranks meet by?
 mpi_is_users()
 {
-    [ "$opt_conf" ] && grep -Eqi '^[[:space:]]*MpiDefault[[:space:]]*=' \
-        "$opt_conf"
+    conf_has 'MpiDefault[[:space:]]*=.*'
 }
 
 config_slurm_common()
@@ -87,8 +92,9 @@ SlurmdUser=$(id -un)
 
 AuthType=auth/munge
 CredType=cred/munge
-# a requeued job waits for its credential to expire: not the usual 2 minutes
-AuthInfo=socket=$dir/run/munge.sock,cred_expire=5
+# a requeued job waits for its credential to expire: not the usual 2 minutes,
+# but longer than a busy machine needs to launch a job
+AuthInfo=socket=$dir/run/munge.sock,cred_expire=15
 
 StateSaveLocation=$dir/state
 SlurmdSpoolDir=$dir/spool/%n
@@ -121,10 +127,34 @@ GresTypes=gpu
 JobRequeue=1
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
-PartitionName=low Nodes=ALL Default=YES PriorityTier=1 PreemptMode=REQUEUE GraceTime=30 MaxTime=INFINITE
-PartitionName=high Nodes=ALL PriorityTier=10 PreemptMode=OFF MaxTime=INFINITE
-
 END
+}
+
+# Of two lines for one partition the last one counts in Slurm 22.05; in 24.11
+# they are an error.
+config_partitions()
+{
+    conf_has 'PartitionName[[:space:]]*=[[:space:]]*low' ||
+        echo PartitionName=low Nodes=ALL Default=YES PriorityTier=1 \
+            PreemptMode=REQUEUE GraceTime=30 MaxTime=INFINITE
+    conf_has 'PartitionName[[:space:]]*=[[:space:]]*high' ||
+        echo PartitionName=high Nodes=ALL PriorityTier=10 PreemptMode=OFF \
+            MaxTime=INFINITE
+}
+
+# No cgroups, unless the lines of --conf want them: the nodes' /sys has none,
+# and the default plugin looks there. Slurm 22.05 cannot do without a plugin,
+# but has one that does not look before it is used.
+config_cgroup()
+{
+    local release
+
+    release=$(slurmctld -V)
+    if [[ ${release##* } == 2[0-3].* ]] || conf_has '[^#]*/cgroup'; then
+        echo CgroupPlugin=cgroup/v1
+    else
+        echo CgroupPlugin=disabled
+    fi
 }
 
 config_slurm_nodes()

@@ -24,6 +24,7 @@ cmd_up()
     # user, so nobody else may reach munge's socket.
     [ "$EUID" -ne 0 ] || chmod 755 "$dir"
     [ "$EUID" -eq 0 ] || chmod 700 "$dir"
+    mpi=pmix
     for try in 1 2 3; do
         id=dt$(printf '%08x' "$SRANDOM")
         dir_empty
@@ -34,7 +35,11 @@ cmd_up()
         plugin_check
         head_start
         if head_wait; then
-            pmix_check_loaded
+            pmix_loads || {
+                pmix_without "cannot load PMIx"
+                process_end "$id"
+                continue
+            }
             trap '' INT TERM HUP
             trap - EXIT
             say "$(count "$nodes" "node is" "nodes are") idle; type:" \
@@ -173,7 +178,10 @@ pmix_check()
     *'types are'*) ;;
     *) die "${list%%$'\n'*}" ;;
     esac
-    grep -qw pmix <<<"$list" || mpi_is_users || pmix_missing "is missing"
+    grep -qw pmix <<<"$list" || mpi_is_users || [ "$mpi" = none ] || {
+        pmix_without "is missing"
+        sed -i 's/^MpiDefault=pmix$/MpiDefault=none/' "$dir/etc/slurm.conf"
+    }
 }
 
 # An optional plugin that cannot be loaded is skipped without a word.
@@ -191,17 +199,19 @@ plugin_check()
 
 # Did slurmd load it? It opens the PMIx library itself, by the name that only
 # the development package has.
-pmix_check_loaded()
+pmix_loads()
 {
-    mpi_is_users ||
+    mpi_is_users || [ "$mpi" = none ] ||
         ! grep -qs 'MPI: Cannot create context for mpi/pmix' \
-            "$dir/log/slurmd-n0.log" || pmix_missing "cannot load PMIx"
+            "$dir/log/slurmd-n0.log"
 }
 
-pmix_missing() # WHAT
+pmix_without() # REASON
 {
-    die "Slurm's plugin mpi/pmix $1; on Debian: apt-get install" \
-        "--no-install-recommends slurm-wlm-basic-plugins libpmix-dev"
+    mpi=none
+    say "Slurm's plugin mpi/pmix $1: the default of srun --mpi is none;" \
+        "on Debian: apt-get install --no-install-recommends" \
+        "slurm-wlm-basic-plugins libpmix-dev"
 }
 
 # Directories that the nodes must see though they have a /tmp, /run and
