@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# X_AC_SLURM: where are Slurm's plugin header and plugin directory?
+# X_AC_SLURM: where are Slurm's plugin header and plugin directory, and which
+# release is it?
 AC_DEFUN([X_AC_SLURM], [
   AC_ARG_WITH([slurm],
     [AS_HELP_STRING([--with-slurm=DIR],
@@ -14,6 +15,12 @@ AC_DEFUN([X_AC_SLURM], [
       slurm-devel (RPM), or give --with-slurm=DIR])],
     [#include <stdint.h>
      #include <sys/types.h>])
+  AC_COMPUTE_INT([x_ac_slurm_major], [SLURM_VERSION_NUMBER >> 16 & 0xff],
+    [#include <slurm/slurm_version.h>])
+  AC_COMPUTE_INT([x_ac_slurm_minor], [SLURM_VERSION_NUMBER >> 8 & 0xff],
+    [#include <slurm/slurm_version.h>])
+  SLURM_RELEASE=$(printf '%d.%02d' "$x_ac_slurm_major" "$x_ac_slurm_minor")
+  AC_SUBST([SLURM_RELEASE])
   CPPFLAGS="$x_ac_slurm_save"
   AC_SUBST([SLURM_CPPFLAGS])
 
