@@ -206,7 +206,7 @@ static void close_run(const struct ended *e, const char *id)
 static bool leave_to_slurm(const struct ended *e)
 {
     return e->grace && e->job.preempting && !e->record.hold &&
-           slurm_grace_requeues(e->job.partition, deadline_in(LOST_LIMIT));
+           slurm_grace_requeues(&e->job, deadline_in(LOST_LIMIT));
 }
 
 /* The counts come first, as Slurm may kill this process after the requeue; but

@@ -265,7 +265,7 @@ static void read_job(const char *record, struct job *job)
     job->uid = (unsigned)get_number(record, UID);
     job->restarts = (unsigned)get_number(record, RESTARTS);
     job->requeue = get_number(record, REQUEUE) == 1;
-    job->batch = get_number(record, BATCH) != 0;
+    job->batch = (unsigned)get_number(record, BATCH);
     uint64_t preempted = get_number(record, PREEMPT);
     /* this run, not an older one */
     job->preempting = preempted && preempted >= get_number(record, START);
@@ -445,12 +445,16 @@ static bool get_setting(const char *key, deadline_t deadline, char *value,
     return at != NULL;
 }
 
-bool slurm_grace_requeues(const char *partition, deadline_t deadline)
+bool slurm_grace_requeues(const struct job *job, deadline_t deadline)
 {
-    char type[64], why[WHY];
-    return get_setting("PreemptType", deadline, type, sizeof(type), why) &&
-           !strcmp(type, "preempt/partition_prio") &&
-           slurm_preempts(partition, deadline);
+    char value[64], why[WHY];
+    int64_t most;
+    return get_setting("PreemptType", deadline, value, sizeof(value), why) &&
+           !strcmp(value, "preempt/partition_prio") &&
+           get_setting("MaxBatchRequeue", deadline, value, sizeof(value),
+                       why) &&
+           dt_number_parse(value, 0, UINT32_MAX, &most) && job->batch < most &&
+           slurm_preempts(job->partition, deadline);
 }
 
 bool slurm_requeues(deadline_t deadline)

@@ -32,7 +32,8 @@ struct job {
     char nnodes[16], partition[256];
     unsigned restarts;
     unsigned uid;
-    bool batch, requeue;
+    unsigned batch; /* 0: no batch job; rises with Slurm's own requeues */
+    bool requeue;
     bool preempting; /* Slurm preempts this run */
     bool several;    /* id names several elements of an array */
 };
@@ -66,10 +67,10 @@ void slurm_down(const char *list, deadline_t deadline,
 /* Does the partition preempt its jobs by requeueing them? */
 bool slurm_preempts(const char *partition, deadline_t deadline);
 
-/* Does Slurm requeue a job of the partition that ends within its grace time?
- * Supposes a release that does so; false where Slurm's rule is not known, as
- * with preempt/qos. */
-bool slurm_grace_requeues(const char *partition, deadline_t deadline);
+/* Does Slurm requeue this job if it ends within its grace time, and not hold it
+ * then, as it does after MaxBatchRequeue such requeues? Supposes a release that
+ * does so; false where Slurm's rule is not known, as with preempt/qos. */
+bool slurm_grace_requeues(const struct job *job, deadline_t deadline);
 
 /* May a job be requeued unless its user says otherwise? */
 bool slurm_requeues(deadline_t deadline);

@@ -44,6 +44,7 @@ config_write() # EXTRA-LINES-FILE PLUGIN TOPOLOGY-FILE, each may be empty
     {
         config_slurm_common
         config_partitions
+        slurm_is_old || echo MaxBatchRequeue=1000
         mpi_is_users || echo "MpiDefault=$mpi"
         config_slurm_nodes || return
         [ ! "$extra" ] || { echo && cat "$extra"; }
@@ -142,15 +143,21 @@ config_partitions()
             MaxTime=INFINITE
 }
 
+# Before 24.05?
+slurm_is_old()
+{
+    local release
+
+    release=$(slurmctld -V)
+    [[ ${release##* } == 2[0-3].* ]]
+}
+
 # No cgroups, unless the lines of --conf want them: the nodes' /sys has none,
 # and the default plugin looks there. Slurm 22.05 cannot do without a plugin,
 # but has one that does not look before it is used.
 config_cgroup()
 {
-    local release
-
-    release=$(slurmctld -V)
-    if [[ ${release##* } == 2[0-3].* ]] || conf_has '[^#]*/cgroup'; then
+    if slurm_is_old || conf_has '[^#]*/cgroup'; then
         echo CgroupPlugin=cgroup/v1
     else
         echo CgroupPlugin=disabled

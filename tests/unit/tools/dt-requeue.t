@@ -17,6 +17,7 @@ cat >bin/scontrol <<'END'
 case $2 in
 config) printf 'Configuration data\nClusterName             = c\n'
     echo "PreemptType             = ${PREEMPT:-preempt/partition_prio}"
+    echo "MaxBatchRequeue         = 5"
     echo "JobRequeue              = ${REQUEUES:-1}" ;;
 partition) echo "PartitionName=p GraceTime=30 PreemptMode=${MODE:-REQUEUE}" ;;
 *) echo "$*" >>"${0%/*}/../told/scontrol" ;;
@@ -34,7 +35,7 @@ fi
 [ ! "$(env | grep ^SQUEUE)" ] || exit 1
 declare -A value=([JobID]=17 [ArrayJobID]=17 [ArrayTaskID]=N/A [State]=RUNNING
     [Reason]=None [Partition]=p [NumNodes]=1 [NodeList]=n0 [BatchHost]=n0
-    [RestartCnt]=${RESTARTS:-0} [Requeue]=${REQUEUE:-1} [BatchFlag]=1
+    [RestartCnt]=${RESTARTS:-0} [Requeue]=${REQUEUE:-1} [BatchFlag]=${BATCH:-1}
     [UserID]=${OWNER//[!0-9]/} [UserName]=${OWNER%(*} [StartTime]=1000
     [PreemptTime]=${PREEMPTED:-N/A} [Comment]=${COMMENT:-(null)})
 while [ "$1" != --Format ]; do shift; done
@@ -144,6 +145,14 @@ requeue 17
 $soon"
 is 'the partition cancels what it preempts: we requeue' \
     "$(MODE=CANCEL PREEMPTED=1001 ended "$asked" 1)" "$again
+$counted
+requeue 17
+$soon"
+is 'Slurm would requeue it once more' \
+    "$(BATCH=4 PREEMPTED=1001 ended "$asked" 1)" "$again
+$counted"
+is 'Slurm would hold it, as it has requeued it so often: we requeue' \
+    "$(BATCH=5 PREEMPTED=1001 ended "$asked" 1)" "$again
 $counted
 requeue 17
 $soon"
