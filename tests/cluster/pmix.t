@@ -219,8 +219,10 @@ served() # COUNT
 sb srun -Q -N2 -n2 $gpus sleep 60 >/dev/null 2>&1 &
 ok 'while a step runs, each of its nodes has a server' wait_for 20 served 2
 for pid in $(pgrep -f '^slurmstepd: '); do
-    ! grep -qsz "^DT_SANDBOX_DIR=$cluster_dir" "/proc/$pid/environ" ||
-        kill -KILL "$pid"
+    # or its parent's, slurmd: its title may cover its own
+    parent=$(ps -o ppid= -p "$pid")
+    ! grep -qsz "^DT_SANDBOX_DIR=$cluster_dir" "/proc/$pid/environ" \
+        "/proc/${parent// /}/environ" || kill -KILL "$pid"
 done
 ok 'slurmstepd is killed: the servers end' wait_for 10 nothing_left
 sb scancel -u "$(id -un)"

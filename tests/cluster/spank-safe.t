@@ -57,10 +57,11 @@ END
     sb salloc -Q "$@" -w n0 --gpus-per-node=2 env -0 >"$dir/salloc"
 }
 
-# Two runs of a job differ in its numbers, ports and process ids; let nothing
-# else pass.
+# Two runs of a job differ in its numbers, ports, process ids and times; let
+# nothing else pass.
 volatile='SLURM_JOB_ID|SLURM_JOBID|SLURM_SRUN_COMM_PORT|SLURM_TASK_PID'
-volatile+='|SLURM_STEP_LAUNCHER_PORT|SLURM_PMIXP_ABORT_AGENT_PORT'
+volatile+='|SLURM_JOB_(START|END)_TIME|SLURM_STEP_LAUNCHER_PORT'
+volatile+='|SLURM_PMIXP_ABORT_AGENT_PORT|OMPI_MCA_orte_precondition_transports'
 volatile+='|PMIX_NAMESPACE|PMIX_SERVER_(URI[0-9]*|TMPDIR)|PMIX_DSTORE_.*_PATH'
 same() # DIR WANTED: whether all files are there and hold the same
 {
@@ -141,9 +142,16 @@ like 'more asked for than bound to the task' \
 'granted 1: ask Slurm for more, or --dt-gpus for fewer$'
 fails 'a value put past srun' 1 "--dt-gpus=evil: $syntax" \
     env _SLURM_SPANK_OPTION_dt_dt_gpus=evil srun -Q -w n0 -n2 true
-fails 'GPUs that Slurm does not name' 1 '--dt-gpus=auto: node n0: with '\
+case $(slurmctld -V) in
+*' 22.'*)
+    fails 'GPUs that Slurm does not name' 1 '--dt-gpus=auto: node n0: with '\
 '--gpu-bind=none, Slurm names no GPU to the tasks: leave --gpu-bind out' \
-    srun -Q -w n0 -n2 --gpus-per-node=4 --gpu-bind=none --dt-gpus true
+        srun -Q -w n0 -n2 --gpus-per-node=4 --gpu-bind=none --dt-gpus true ;;
+*) # Slurm names them
+    is 'GPUs are distributed with --gpu-bind=none, too' \
+        "$(sb srun -Q -w n0 -n2 --gpus-per-node=4 --gpu-bind=none --dt-gpus \
+            printenv DT_GPUS 2>/dev/null | sort | xargs)" '0,1 2,3' ;;
+esac
 fails 'no GPU to bind' 1 '--dt-gpus=auto: node n0: Slurm granted no GPU .*' \
     srun -Q -w n0 -n2 --gpu-bind=none --dt-gpus true
 is 'the nodes are as they were' "$(nodes)" '2 idle'
