@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the slurm-dt developers
+# debian.sh - a minimal Debian in a folder, to be sourced:
+#   debian_mirror            prints where this machine's apt gets Debian from
+#   debian_make SUITE ROOT MIRROR
+#   debian_reach ROOT        how this machine reaches its packages, but for
+#                            apt's sources
+#   debian_copy TREE ROOT    copies a working tree to ROOT, an existing folder,
+#                            as git sees it: committed or not, but nothing that
+#                            a build has made
+# shellcheck shell=bash
+
+debian_mirror()
+{
+    local suite
+    # shellcheck disable=SC1091
+    suite=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
+    apt-get indextargets --format "\$(ORIGIN) \$(CODENAME) \$(REPO_URI)" \
+        'Created-By: Packages' 2>/dev/null |
+        awk -v s="$suite" '$1 == "Debian" && $2 == s { print $3; exit }'
+}
+
+debian_make() # SUITE ROOT MIRROR
+{
+    debootstrap --variant=minbase "$1" "$2" "$3" >"$2.log" ||
+        { tail "$2.log" >&2 && rm -f "$2.log" && return 1; }
+    rm -f "$2.log"
+}
+
+debian_reach() # ROOT
+{
+    mkdir -p "$1/etc/ssl" "$1/usr/share/keyrings" "$1/etc/apt/apt.conf.d"
+    cp -a /etc/apt/apt.conf.d/. "$1/etc/apt/apt.conf.d/"
+    cp /etc/resolv.conf "$1/etc/"
+    cp -a /etc/ssl/certs "$1/etc/ssl/"
+    cp -a /usr/share/keyrings/. "$1/usr/share/keyrings/"
+}
+
+debian_copy() # TREE ROOT
+{
+    git -C "$1" ls-files -z --cached --others --exclude-standard |
+        tar -C "$1" --null -T - -cf - | tar -C "$2" -xf -
+}
