@@ -315,6 +315,7 @@ dt_result_t dt_saver_open(struct dt_ckpt *ckpt, struct dt_error *err)
     if (!saver)
         return dt_no_memory(err);
     saver->lock = -1;
+    saver->loaded.fd = -1;
     for (int i = 0; i < DT_TIERS; i++)
         saver->prune[i] = -1;
     saver->memory = ckpt->tier[DT_TIER_MEMORY].dir;

@@ -258,7 +258,9 @@ static void golden_rank(void *arg)
         add(ckpt, "step", DT_DTYPE_I64, 0, NULL, true, step);
         add(ckpt, "rng", DT_DTYPE_U8, 1, (int64_t[]){13}, false, own);
         add(ckpt, "scalar", DT_DTYPE_F64, 0, NULL, false, scalar);
-        dt_result_t rc = dt_load(ckpt, &found, &err);
+        struct dt_source loaded = {.fd = -1};
+        dt_result_t rc = dt_load(ckpt, &found, &loaded, &err);
+        dt_source_close(&loaded);
         if (rc == DT_SUCCESS && found == 12 && !parts) {
             golden->whole[r] = pattern(w, 96, 13) && pattern(b, 14, 14) &&
                                pattern(step, 8, 17);
