@@ -376,6 +376,7 @@ static dt_result_t try_one(struct dt_ckpt *ckpt,
         *err = mine.err;
     if (rc == DT_SUCCESS && !source.shared)
         dt_node_local_complete(ckpt, candidate->tier, &source);
+    source.memory = candidate->tier->memory;
     if (rc == DT_SUCCESS)
         *loaded = source;
     else

@@ -118,7 +118,7 @@ static int open_memory(struct dt_ckpt *ckpt)
     int fd;
     if (!path || dt_memory_open(path, &fd, why) != DT_SUCCESS)
         return -1;
-    if (ckpt->local_rank != 0)
+    if (ckpt->local_rank != 0 || saver->lock >= 0)
         return fd;
     dt_memory_sweep(path);
     if (dt_memory_lock(fd, &saver->lock, why) == DT_SUCCESS)

@@ -52,7 +52,7 @@ struct dt_saver {
     dt_result_t rc; /* how it ended */
     struct dt_error err;
     bool full;           /* "no space" was printed */
-    bool clean;          /* the last save is on disk */
+    bool clean;          /* the last save, or what was loaded, is on disk */
     struct dt_pace pace; /* from its votes */
     double save_s;       /* seconds until it was on disk, measured by rank 0 */
 };
