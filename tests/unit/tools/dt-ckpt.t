@@ -367,8 +367,8 @@ r = st.read("'"$(rank $a 3)"'")
 print(sorted(t), [r["grid"][:2], r["rng"]])
 print(struct.unpack("<48f", t["grid"][2]) == tuple(range(48)),
       struct.unpack("<900000d", t["big"][2]) == tuple(range(900000)),
-      struct.unpack("<5q", t["table"][2]), t["rng.rank-2"])')" \
-"['big', 'grid', 'rng.rank-0', 'rng.rank-1', 'rng.rank-2', 'rng.rank-3', \
+      struct.unpack("<5q", t["table"][2]), t["rng.blob-2"])')" \
+"['big', 'grid', 'rng.blob-0', 'rng.blob-1', 'rng.blob-2', 'rng.blob-3', \
 'state.rank-0', 'state.rank-1', 'state.rank-2', 'state.rank-3', 'table'] \
 [('F32', [3, 4]), ('U8', [4], b'\x03\x04\x05\x06')]
 True True (0, 1, 2, 3, 4) ('U8', [3], b'\x02\x03\x04')"
@@ -388,6 +388,14 @@ is "unless --force is given" "$(status export $a file --force) $(wc -c <file)" \
 is "import does not overwrite" "$(status import file job --step 10)" 1
 is "a name twice" "$(ckpt import file file2 x --step 1)" \
     "dt-ckpt: two tensors would be called big"
+is "what single ranks have is theirs again" "$(ckpt import file2 own --step 10
+    ckpt diff $a own; ckpt verify own
+    ckpt show own | grep -E '^(rng|state|table)|of . ranks')" \
+"own/step-000000000010: ok, 5 tensors in 4 files, 6.87 MiB
+5 tensors in 4 files, 6.87 MiB, of 4 ranks on 1 nodes
+rng     bytes            blob             4      10 B
+state   F16 [3]          own              4      24 B
+table   I64 [5]          replicated       1      40 B"
 mkdir lens
 head -c 500 file >lens/short
 { printf '\377\377\377\377\377\377\377\177'; cat file; } >lens/long
@@ -458,12 +466,35 @@ for python in python3 /usr/bin/python3; do
     "$python" -c 'import numpy' 2>/dev/null && numpy=$python && break
 done
 is "export --numpy" "$(ckpt export $a --numpy np; cd np && echo *)" \
-"big.npy grid.npy rng.rank-0.npy rng.rank-1.npy rng.rank-2.npy rng.rank-3.npy \
+"big.npy grid.npy rng.blob-0.npy rng.blob-1.npy rng.blob-2.npy rng.blob-3.npy \
 state.rank-0.npy state.rank-1.npy state.rank-2.npy state.rank-3.npy table.npy"
 is "it does not overwrite" "$(status export $a --numpy np)" 1
 is "unless --force is given" "$(status export $a --numpy np/ --force)" 0
 is "and back" "$(ckpt import np/*.npy back --step 3; ckpt export back b.st
     ckpt export $a a.st; cmp a.st b.st)" ""
+is "also what single ranks have" "$(ckpt diff $a back)" ""
+arrays() { find np -name '*.npy' ! -name "$1"; }
+# shellcheck disable=SC2046 # names without spaces
+is "one of a rank is missing" \
+    "$(ckpt import $(arrays state.rank-2.npy) part --step 3)" \
+"dt-ckpt: there is state.rank-1, but no state.rank-2: expected one of each of 4 \
+ranks"
+# shellcheck disable=SC2046
+is "and the last one" "$(ckpt import $(arrays state.rank-3.npy) part --step 3)" \
+"dt-ckpt: there is state.rank-2, but no state.rank-3: expected one of each of 4 \
+ranks"
+# shellcheck disable=SC2046
+is "nor may a blob" "$(ckpt import $(arrays rng.blob-1.npy) part --step 3)" \
+"dt-ckpt: there is rng.blob-0, but no rng.blob-1: expected one of each of 4 ranks"
+cp np/state.rank-1.npy np/common.blob.npy # F16: no blob
+cp np/rng.blob-1.npy np/all.blob.npy
+cp np/table.npy np/state.rank-3.npy
+is "ranks with different types" "$(ckpt import np/*.npy part --step 4)" \
+"dt-ckpt: state.rank-2 and state.rank-3: expected the same type and shape"
+is "a blob that all have; what only has the name of one" \
+    "$(ckpt import np/*.blob.npy part --step 4; ckpt show part | grep blob)" \
+"all          bytes    replicated blob       1   2 B
+common.blob  F16 [3]  replicated            1   6 B"
 if [ "$numpy" ]; then
     is "NumPy reads them" "$("$numpy" -c '
 import numpy as n
