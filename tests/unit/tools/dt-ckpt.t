@@ -431,6 +431,28 @@ is "long rows" "$(ckpt import long.npy long --step 1
     ckpt reshard long long2 --ranks 2; ckpt diff long long2
     ckpt export long2 --numpy long.d; cmp long.npy long.d/long.npy)" ""
 
+# blocks after the first
+flip long/step-000000000001/rank-00000-of-00001.safetensors 9000000
+is "verify: a later block" "$(ckpt verify long)" \
+"long/step-000000000001: rank-00000-of-00001.safetensors: the checksum of the \
+4194304 bytes from 8388744 on differs (tensor long, rank 0)"
+is "export refuses it" "$(status export long x.long) $(find . -name 'x.long*')" \
+    "1 "
+flip long/step-000000000001/rank-00000-of-00001.safetensors 60000000
+like "verify: two of them" "$(ckpt verify long)" \
+    ' 8388744 .*\(tensor long, rank 0; more of its blocks, too\)$'
+
+# ---- version 1 has a checksum of each file as a whole ----
+
+cp -r "$top/tests/samples/ckpt-v1" v1 && chmod -R u+w v1
+like "verify: version 1" "$(ckpt verify v1)" '^v1/step-000000000012: ok, '
+flip "v1/step-000000000012/rank-00001-of-00002.safetensors" \
+    $(($(wc -c <v1/step-000000000012/rank-00001-of-00002.safetensors) - 2))
+is "and its damage" "$(ckpt verify v1; status verify v1)" \
+"v1/step-000000000012: rank-00001-of-00002.safetensors: checksum differs
+1"
+is "which export refuses" "$(status export v1 x.v1) $(find . -name 'x.v1*')" "1 "
+
 # ---- ^C leaves nothing half-written ----
 
 # a file with a hole of a tebibyte: reading it never ends

@@ -191,6 +191,19 @@ static void test_damage(void)
     disk_job_drop(&job);
 }
 
+/* A tensor with two blocks. */
+static void test_second_block(void)
+{
+    struct disk_job job;
+    bool good = disk_job_save(&job, "partner", 2, 1, 5000000, 0);
+    disk_job_copy(&job, 0);
+    flip(own_file(&job, 1, "rank-00001-of-00002.safetensors"), 4500000);
+    job.check = true;
+    ok(good && disk_job_load(&job, 2, 2) == DT_SUCCESS,
+       "a flipped bit in the second block is found and mended");
+    disk_job_drop(&job);
+}
+
 /* ---- a save that was cut short ---- */
 
 static void test_cut_short(void)
@@ -300,6 +313,7 @@ static void test_lost(void)
 int main(void)
 {
     test_damage();
+    test_second_block();
     test_cut_short();
     test_deaf();
     test_lost();
