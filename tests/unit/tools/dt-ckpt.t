@@ -453,6 +453,29 @@ is "and its damage" "$(ckpt verify v1; status verify v1)" \
 1"
 is "which export refuses" "$(status export v1 x.v1) $(find . -name 'x.v1*')" "1 "
 
+# ---- names as long as they may be ----
+
+# the name of this file has 255 characters, that of its array 85
+escaped=$(printf '%%2F%.0s' {1..83})
+cp x.npy "${escaped}ab.npy"
+is "a file name of 255" "$(ckpt import "${escaped}ab.npy" most --step 1
+    ckpt export most --numpy most.d; cmp x.npy "most.d/${escaped}ab.npy")" ""
+plain=$(printf 'x%.0s' {1..200})
+cp x.npy "$plain.npy"
+is "a tensor with a name of 200" "$(ckpt import "$plain.npy" most --step 2
+    ckpt export most/step-2 --numpy most2.d; cmp x.npy "most2.d/$plain.npy")" ""
+mv "$plain.npy" "x$plain.npy"
+like "not of 201" "$(ckpt import "x$plain.npy" most --step 3)" \
+    'its name is too long for a tensor'
+# 84 characters to escape: the file name would have 256
+header='{"'$(printf '/%.0s' {1..84})'":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}'
+{
+    printf '%b\0\0\0\0\0\0\0' "\\0$(printf %o ${#header})"
+    printf %s "$header"
+} >longer.st
+like "not exported as a file of 256" "$(ckpt import longer.st most --step 4
+    ckpt export most/step-4 --numpy most4.d)" 'its name is too long for a file'
+
 # ---- ^C leaves nothing half-written ----
 
 # a file with a hole of a tebibyte: reading it never ends
