@@ -97,8 +97,11 @@ dt_result_t dt_ckpt_load(dt_ckpt_t ckpt, int64_t *step)
     dt_result_t rc =
         check(ckpt, "dt_ckpt_load", step, " and where to put the step", &err);
     if (rc == DT_SUCCESS) {
+        struct dt_source loaded;
         dt_saver_idle(ckpt);
-        rc = dt_load(ckpt, step, &err);
+        rc = dt_load(ckpt, step, &loaded, &err);
+        if (rc == DT_SUCCESS)
+            dt_save_loaded(ckpt, &loaded);
     }
     return dt_api_return(rc, &err);
 }

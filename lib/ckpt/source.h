@@ -14,8 +14,9 @@ struct dt_source {
     bool shared;                 /* all files are in fd; else: */
     int *
         holder; /* [nfiles] a rank that has the file: this one if it is in fd */
-    bool made;  /* fd was created for files that are rebuilt */
-    char *text; /* the text of the manifest, len bytes */
+    bool memory; /* it is in the memory of the nodes */
+    bool made;   /* fd was created for files that are rebuilt */
+    char *text;  /* the text of the manifest, len bytes */
     size_t len;
 };
 

@@ -23,6 +23,7 @@ struct dt_vote {
     uint64_t rounds;     /* load: rounds of dt_fetch that it needs */
     int64_t has_memory;  /* open: its node's memory can be a tier */
     int64_t damaged;     /* rebuild: it has read damaged data */
+    int64_t lost;        /* parity: that of its node is lost */
     struct dt_error err; /* the text for code */
 };
 

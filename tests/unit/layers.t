@@ -86,7 +86,7 @@ my %rooms = (
     'tools/ckpt/commands' => ['', 'lib/base lib/ckpt/format tools/common
         tools/ckpt/files tools/ckpt/text'],
     'tools/ckpt/files' => ['checkpoint.h compose.h directory.h floats.h
-        node_directories.h npy.h npy_name.h outfile.h shard_file.h stream.h',
+        node_directories.h npy.h npy_name.h outfile.h rank_name.h shard_file.h stream.h',
         'lib/base lib/ckpt/format tools/common tools/ckpt/text'],
     'tools/ckpt/text' => ['columns.h describe.h interrupt.h options.h
         terminal.h', 'lib/base lib/ckpt/format tools/common'],

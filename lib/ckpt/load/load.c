@@ -356,7 +356,8 @@ static dt_result_t load_source(struct dt_ckpt *ckpt, struct dt_source *source,
  * can. */
 static dt_result_t try_one(struct dt_ckpt *ckpt,
                            const struct candidate *candidate, bool check,
-                           bool *alive, bool *matched, struct dt_error *err)
+                           struct dt_source *loaded, bool *alive, bool *matched,
+                           struct dt_error *err)
 {
     struct dt_source source = {.fd = -1};
     struct dt_vote mine = {0};
@@ -375,7 +376,11 @@ static dt_result_t try_one(struct dt_ckpt *ckpt,
         *err = mine.err;
     if (rc == DT_SUCCESS && !source.shared)
         dt_node_local_complete(ckpt, candidate->tier, &source);
-    dt_source_close(&source);
+    source.memory = candidate->tier->memory;
+    if (rc == DT_SUCCESS)
+        *loaded = source;
+    else
+        dt_source_close(&source);
     return rc;
 }
 
@@ -393,13 +398,15 @@ static void skip(struct candidates *all, const struct candidate *candidate,
 /* *damaged: the next candidate is to be tried. */
 static dt_result_t try_candidate(struct candidates *all, struct dt_ckpt *ckpt,
                                  const struct candidate *candidate,
-                                 bool *damaged, struct dt_error *err)
+                                 struct dt_source *loaded, bool *damaged,
+                                 struct dt_error *err)
 {
     struct dt_error why = {0};
     bool alive, matched;
-    dt_result_t rc = try_one(ckpt, candidate, false, &alive, &matched, &why);
+    dt_result_t rc =
+        try_one(ckpt, candidate, false, loaded, &alive, &matched, &why);
     if (alive && matched && rc == DT_ERR_CORRUPT && !candidate->tier->shared)
-        rc = try_one(ckpt, candidate, true, &alive, &matched, &why);
+        rc = try_one(ckpt, candidate, true, loaded, &alive, &matched, &why);
     *damaged = alive && rc == DT_ERR_CORRUPT;
     if (rc == DT_SUCCESS)
         return rc;
@@ -415,7 +422,8 @@ static dt_result_t try_candidate(struct candidates *all, struct dt_ckpt *ckpt,
 
 /* ---- all together ---- */
 
-dt_result_t dt_load(struct dt_ckpt *ckpt, int64_t *step, struct dt_error *err)
+dt_result_t dt_load(struct dt_ckpt *ckpt, int64_t *step,
+                    struct dt_source *loaded, struct dt_error *err)
 {
     struct candidates all = {0};
     bool damaged = true;
@@ -423,7 +431,7 @@ dt_result_t dt_load(struct dt_ckpt *ckpt, int64_t *step, struct dt_error *err)
     if (rc != DT_SUCCESS)
         goto free_list;
     for (size_t i = 0; i < all.count && damaged; i++) {
-        rc = try_candidate(&all, ckpt, &all.list[i], &damaged, err);
+        rc = try_candidate(&all, ckpt, &all.list[i], loaded, &damaged, err);
         if (rc == DT_SUCCESS) {
             *step = all.list[i].known.step;
             damaged = false;

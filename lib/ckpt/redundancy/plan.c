@@ -20,6 +20,9 @@ struct planning {
     struct dt_ckpt *ckpt;
     const struct dt_source *source;
     bool check;
+    int *place;  /* [nodes of the save] the node of this job that has what it
+                  * wrote, or is to get it; -1: none */
+    bool *taken; /* [nodes of this job] it is the place of one */
 };
 
 static bool has_lost(const struct dt_source *source, int first, int size)
@@ -154,6 +157,68 @@ free_have:
     return rc;
 }
 
+/* ---- places ----
+ *
+ * What one node of the save wrote goes to one node of this job, which has
+ * nothing else of the checkpoint: with two of them a node that is lost next
+ * would be two. */
+
+static void find_places(struct planning *p)
+{
+    const struct dt_manifest *m = &p->source->manifest;
+    const struct dt_plan *plan = p->plan;
+    const int *node_of = p->ckpt->node_of;
+    for (int n = 0; n < m->num_nodes; n++)
+        p->place[n] = -1;
+    for (size_t f = 0; f < m->nfiles; f++)
+        if (p->source->holder[f] >= 0)
+            p->place[m->file[f].node] = node_of[p->source->holder[f]];
+    for (int t = 0; t < plan->sets; t++)
+        for (int i = 0; i < plan->set[t].layout.size; i++) {
+            int *place = &p->place[plan->set[t].layout.first + i];
+            if (*place < 0 && plan->set[t].parity_holder[i] >= 0)
+                *place = node_of[plan->set[t].parity_holder[i]];
+        }
+    for (int n = 0; n < m->num_nodes; n++)
+        if (p->place[n] >= 0)
+            p->taken[p->place[n]] = true;
+}
+
+/* Give those that are lost the nodes that have nothing, if there are any: their
+ * own number first. */
+static void choose_places(struct planning *p)
+{
+    int nodes = p->ckpt->num_nodes, num_nodes = p->source->manifest.num_nodes;
+    bool *taken = p->taken;
+    find_places(p);
+    for (int n = 0; n < num_nodes && n < nodes; n++)
+        if (p->place[n] < 0 && !taken[n]) {
+            p->place[n] = n;
+            taken[n] = true;
+        }
+    for (int n = 0, next = 0; n < num_nodes; n++) {
+        while (next < nodes && taken[next])
+            next++;
+        if (p->place[n] < 0 && next < nodes)
+            p->place[n] = next++;
+    }
+}
+
+/* The rank that will most likely load the file, if that is on its place: the
+ * one that wrote it, or the one at the same fraction of another number of
+ * ranks. */
+static int choose_worker(const struct planning *p, int file)
+{
+    const struct dt_manifest *m = &p->source->manifest;
+    int64_t rank = m->file[file].rank;
+    int worker = (int)(rank * p->ckpt->size / m->world_size);
+    int place = p->place[m->file[file].node];
+    if (place < 0 || p->ckpt->node_of[worker] == place)
+        return worker;
+    return dt_nodes_rank_at(p->ckpt, place,
+                            file % dt_nodes_ranks(p->ckpt, place));
+}
+
 /* ---- items ---- */
 
 static bool is_possible(const struct dt_plan *plan,
@@ -165,15 +230,6 @@ static bool is_possible(const struct dt_plan *plan,
                                    item->end, SIZE_MAX, &cut))
             return false;
     return true;
-}
-
-/* The rank that will most likely load the file: the one that wrote it, or the
- * one at the same fraction of another number of ranks. */
-static int choose_worker(const struct planning *p, int file)
-{
-    const struct dt_manifest *m = &p->source->manifest;
-    int64_t rank = m->file[file].rank;
-    return (int)(rank * p->ckpt->size / m->world_size);
 }
 
 static dt_result_t add_items(struct planning *p, int t, struct dt_error *err)
@@ -237,12 +293,18 @@ dt_result_t dt_plan_make(struct dt_plan *plan, struct dt_ckpt *ckpt,
     plan->item = calloc(source->manifest.nfiles + 1, sizeof(*plan->item));
     if (rc == DT_SUCCESS && !plan->item)
         rc = dt_no_memory(&why);
+    p.place = calloc((size_t)source->manifest.num_nodes, sizeof(*p.place));
+    p.taken = calloc((size_t)ckpt->num_nodes, sizeof(*p.taken));
+    if (rc == DT_SUCCESS && (!p.place || !p.taken))
+        rc = dt_no_memory(&why);
     rc = find_parity(&p, rc, &why, err);
-    if (rc != DT_SUCCESS)
-        return rc;
+    if (rc == DT_SUCCESS)
+        choose_places(&p);
     for (int t = 0; t < plan->sets && rc == DT_SUCCESS; t++)
         rc = add_items(&p, t, err);
     choose_chunk(plan);
+    free(p.place);
+    free(p.taken);
     return rc;
 }
 

@@ -24,6 +24,7 @@
 #include "ckpt/drain.h"
 #include "ckpt/nodes.h"
 #include "ckpt/redundancy/node_data.h"
+#include "ckpt/redundancy/protect.h"
 #include "ckpt/redundancy/redundancy.h"
 
 #define MEMORY_MAX                                                             \
@@ -42,7 +43,8 @@ struct set {
 };
 
 struct encode {
-    struct dt_ckpt *ckpt;
+    const struct dt_ckpt *ckpt;
+    const struct dt_protect_part *part; /* NULL: this node writes its parity */
     struct dt_erasure_layout layout;
     struct dt_parity parity;
     int member; /* this node in the group */
@@ -169,6 +171,12 @@ static const unsigned char *kept_block(const struct encode *e, size_t i, int p)
     return p == 0 ? set->made[0] : set->kept[p];
 }
 
+/* Does this node write its parity, or has it got that already? */
+static bool writes(const struct encode *e)
+{
+    return !e->part || e->part->lost;
+}
+
 static void write_run(void *arg)
 {
     struct encode *e = arg;
@@ -189,7 +197,7 @@ static void end_writing(struct encode *e)
 static void begin_writing(struct encode *e, size_t i)
 {
     e->writing = i;
-    if (e->code == DT_SUCCESS)
+    if (e->code == DT_SUCCESS && writes(e))
         dt_drain_run(e->drain, write_run, e);
 }
 
@@ -357,31 +365,49 @@ static dt_result_t finish(struct encode *e, struct dt_error *err)
             e->sum[i] |=
                 more[i]; /* a rail has zeros for the chunks of others */
     }
-    if (rc == DT_SUCCESS && e->code == DT_SUCCESS)
+    if (rc == DT_SUCCESS && e->code == DT_SUCCESS && writes(e))
         e->code = dt_parity_finish(e->fd, &e->parity, e->sum, &e->why);
     return rc;
 }
 
 /* The files of every rank exist. */
-static dt_result_t encode(struct encode *e, int dirfd, int memoryfd,
-                          struct dt_error *err)
+static void open_files(struct encode *e, int dirfd, int memoryfd)
 {
-    struct dt_vote *votes = e->ckpt->votes;
     e->code = dt_node_data_open(&e->data, dirfd, memoryfd, &e->why);
-    if (e->rail == 0)
+    if (e->code == DT_SUCCESS && e->part &&
+        e->data.disk.manifest.nfiles != e->part->files)
+        e->code = dt_error_set(&e->why, DT_ERR_UNSUPPORTED,
+                               "a node has files of another node, too");
+    if (e->rail == 0 && writes(e))
         open_parity(e, dirfd, O_CREAT | O_EXCL);
-    dt_result_t rc = agree(e, votes, err);
-    if (rc != DT_SUCCESS)
-        return rc;
-    size_t longest = find_peers(e, votes);
+}
+
+/* All nodes of the set have opened their files. */
+static void begin(struct encode *e, int dirfd)
+{
+    size_t longest = find_peers(e, e->ckpt->votes);
     dt_parity_init(&e->parity, e->ckpt->tag, e->ckpt->num_nodes, e->ckpt->node,
                    &e->layout, longest);
     if (e->rail < e->rails) {
         allocate(e);
-        if (e->rail > 0)
+        if (e->rail > 0 && writes(e))
             open_parity(e, dirfd, 0);
     }
-    rc = agree(e, votes, err);
+}
+
+/* An idle node only votes. */
+static dt_result_t encode(struct encode *e, int dirfd, int memoryfd,
+                          struct dt_error *err)
+{
+    bool idle = e->part && e->part->idle;
+    if (!idle)
+        open_files(e, dirfd, memoryfd);
+    dt_result_t rc = agree(e, e->ckpt->votes, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    if (!idle)
+        begin(e, dirfd);
+    rc = agree(e, e->ckpt->votes, err);
     if (rc == DT_SUCCESS && e->rail < e->rails) {
         rc = encode_runs(e, err);
         if (rc == DT_SUCCESS)
@@ -405,6 +431,28 @@ static void clear(struct encode *e)
     free(e->memory);
 }
 
+static dt_result_t protect(struct encode *e, int dirfd, int memoryfd,
+                           struct dt_error *err)
+{
+    const struct dt_ckpt *ckpt = e->ckpt;
+    if (!e->part || !e->part->idle) {
+        dt_result_t rc = dt_erasure_layout(&ckpt->redundancy, ckpt->num_nodes,
+                                           ckpt->node, &e->layout, err);
+        if (rc != DT_SUCCESS)
+            return rc;
+        e->member = ckpt->node - e->layout.first;
+        e->rail = dt_nodes_rail(ckpt);
+        e->peer = calloc((size_t)e->layout.size, sizeof(*e->peer));
+        if (!e->peer)
+            no_memory(e);
+    }
+    dt_result_t rc = agree(e, ckpt->votes, err);
+    if (rc == DT_SUCCESS)
+        rc = encode(e, dirfd, memoryfd, err);
+    clear(e);
+    return rc;
+}
+
 dt_result_t dt_protect(struct dt_ckpt *ckpt, int dirfd, int memoryfd,
                        dt_result_t code, struct dt_error *err)
 {
@@ -413,18 +461,15 @@ dt_result_t dt_protect(struct dt_ckpt *ckpt, int dirfd, int memoryfd,
     struct encode e = {.ckpt = ckpt, .fd = -1, .code = code};
     if (code != DT_SUCCESS)
         e.why = *err;
-    dt_result_t rc = dt_erasure_layout(&ckpt->redundancy, ckpt->num_nodes,
-                                       ckpt->node, &e.layout, err);
-    if (rc != DT_SUCCESS)
-        return rc;
-    e.member = ckpt->node - e.layout.first;
-    e.rail = dt_nodes_rail(ckpt);
-    e.peer = calloc((size_t)e.layout.size, sizeof(*e.peer));
-    if (!e.peer)
-        no_memory(&e);
-    rc = agree(&e, ckpt->votes, err);
-    if (rc == DT_SUCCESS)
-        rc = encode(&e, dirfd, memoryfd, err);
-    clear(&e);
-    return rc;
+    return protect(&e, dirfd, memoryfd, err);
+}
+
+dt_result_t dt_protect_lost(const struct dt_ckpt *saved, int dirfd,
+                            const struct dt_protect_part *part,
+                            dt_result_t code, struct dt_error *err)
+{
+    struct encode e = {.ckpt = saved, .part = part, .fd = -1, .code = code};
+    if (code != DT_SUCCESS)
+        e.why = *err;
+    return protect(&e, dirfd, -1, err);
 }

@@ -32,6 +32,19 @@
 dt_result_t dt_protect(struct dt_ckpt *ckpt, int dirfd, int memoryfd,
                        dt_result_t code, struct dt_error *err);
 
+/* ---- restore_parity.c ---- */
+
+/* Write the parity of source that was lost with a node, so that the checkpoint
+ * survives the loss of others as it did when it was saved. The files of each
+ * node of the save must be on one node of this job, which has no others;
+ * otherwise UNSUPPORTED, and only the redundancy sets of which that is true are
+ * complete. Without lost parity this is one vote. Collective over ckpt->comm,
+ * with one result for all ranks; it uses ckpt->votes. Errors: those of
+ * dt_protect; CORRUPT if a file is damaged. */
+dt_result_t dt_restore_parity(const struct dt_ckpt *ckpt,
+                              const struct dt_source *source,
+                              struct dt_error *err);
+
 /* ---- node_local.c: a tier of which each node has its own directory ---- */
 
 struct dt_node_local {

@@ -118,7 +118,7 @@ static int open_memory(struct dt_ckpt *ckpt)
     int fd;
     if (!path || dt_memory_open(path, &fd, why) != DT_SUCCESS)
         return -1;
-    if (ckpt->local_rank != 0)
+    if (ckpt->local_rank != 0 || saver->lock >= 0)
         return fd;
     dt_memory_sweep(path);
     if (dt_memory_lock(fd, &saver->lock, why) == DT_SUCCESS)
@@ -315,6 +315,7 @@ dt_result_t dt_saver_open(struct dt_ckpt *ckpt, struct dt_error *err)
     if (!saver)
         return dt_no_memory(err);
     saver->lock = -1;
+    saver->loaded.fd = -1;
     for (int i = 0; i < DT_TIERS; i++)
         saver->prune[i] = -1;
     saver->memory = ckpt->tier[DT_TIER_MEMORY].dir;

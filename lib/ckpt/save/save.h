@@ -7,6 +7,7 @@
 
 #include "ckpt/handle.h"
 #include "ckpt/save/memory.h"
+#include "ckpt/source.h"
 
 /* Set ckpt->saver. Errors: NO_MEMORY. */
 dt_result_t dt_saver_open(struct dt_ckpt *ckpt, struct dt_error *err);
@@ -23,5 +24,12 @@ dt_result_t dt_save(struct dt_ckpt *ckpt, int64_t step, struct dt_error *err);
 dt_result_t dt_save_start(struct dt_ckpt *ckpt, int64_t step,
                           struct dt_error *err);
 dt_result_t dt_save_wait(struct dt_ckpt *ckpt, struct dt_error *err);
+
+/* After a load, so that what was loaded is as safe as when it was saved: in the
+ * background, have parity that was lost with a node written again, and save a
+ * step that only the memory of the nodes has. When it is on disk,
+ * dt_saver_close removes that memory. Takes ownership of loaded. What fails is
+ * printed: the program has its checkpoint. Collective; no save is under way. */
+void dt_save_loaded(struct dt_ckpt *ckpt, struct dt_source *loaded);
 
 #endif

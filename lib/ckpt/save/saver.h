@@ -10,6 +10,7 @@
 #include "ckpt/save/shard.h"
 #include "ckpt/save/snapshot.h"
 #include "ckpt/save/written.h"
+#include "ckpt/source.h"
 
 /* One save, on one rank. */
 struct dt_save {
@@ -34,7 +35,7 @@ struct dt_speculative {
 
 struct dt_saver {
     struct dt_copy *copy;
-    struct dt_drain *drain; /* runs the save; NULL before the first async one */
+    struct dt_drain *drain;  /* runs the save; NULL before it is needed */
     struct dt_drain *writer; /* writes ahead, then prunes; NULL before that */
     struct dt_speculative ahead;
     struct dt_snapshot *snapshot; /* NULL before it is needed */
@@ -44,13 +45,14 @@ struct dt_saver {
     bool assigned;                /* writes is set in the tensors of ... */
     uint64_t model;               /* ... this fingerprint */
     struct dt_written written[DT_TIERS];
-    int prune[DT_TIERS]; /* a directory that was just committed to, or -1 */
+    int prune[DT_TIERS];     /* a directory that was just committed to, or -1 */
+    struct dt_source loaded; /* while its parity is written; else fd -1 */
     struct dt_save save;
     bool pending;   /* nobody has asked yet how save ended */
     dt_result_t rc; /* how it ended */
     struct dt_error err;
     bool full;           /* "no space" was printed */
-    bool clean;          /* the last save is on disk */
+    bool clean;          /* the last save, or what was loaded, is on disk */
     struct dt_pace pace; /* from its votes */
     double save_s;       /* seconds until it was on disk, measured by rank 0 */
 };

@@ -367,8 +367,8 @@ r = st.read("'"$(rank $a 3)"'")
 print(sorted(t), [r["grid"][:2], r["rng"]])
 print(struct.unpack("<48f", t["grid"][2]) == tuple(range(48)),
       struct.unpack("<900000d", t["big"][2]) == tuple(range(900000)),
-      struct.unpack("<5q", t["table"][2]), t["rng.rank-2"])')" \
-"['big', 'grid', 'rng.rank-0', 'rng.rank-1', 'rng.rank-2', 'rng.rank-3', \
+      struct.unpack("<5q", t["table"][2]), t["rng.blob-2"])')" \
+"['big', 'grid', 'rng.blob-0', 'rng.blob-1', 'rng.blob-2', 'rng.blob-3', \
 'state.rank-0', 'state.rank-1', 'state.rank-2', 'state.rank-3', 'table'] \
 [('F32', [3, 4]), ('U8', [4], b'\x03\x04\x05\x06')]
 True True (0, 1, 2, 3, 4) ('U8', [3], b'\x02\x03\x04')"
@@ -388,6 +388,14 @@ is "unless --force is given" "$(status export $a file --force) $(wc -c <file)" \
 is "import does not overwrite" "$(status import file job --step 10)" 1
 is "a name twice" "$(ckpt import file file2 x --step 1)" \
     "dt-ckpt: two tensors would be called big"
+is "what single ranks have is theirs again" "$(ckpt import file2 own --step 10
+    ckpt diff $a own; ckpt verify own
+    ckpt show own | grep -E '^(rng|state|table)|of . ranks')" \
+"own/step-000000000010: ok, 5 tensors in 4 files, 6.87 MiB
+5 tensors in 4 files, 6.87 MiB, of 4 ranks on 1 nodes
+rng     bytes            blob             4      10 B
+state   F16 [3]          own              4      24 B
+table   I64 [5]          replicated       1      40 B"
 mkdir lens
 head -c 500 file >lens/short
 { printf '\377\377\377\377\377\377\377\177'; cat file; } >lens/long
@@ -422,6 +430,51 @@ is "copied" "$(ckpt flush made3 made4 >flushed; loaded made4 3 2)" "step 9: 1 2 
 is "long rows" "$(ckpt import long.npy long --step 1
     ckpt reshard long long2 --ranks 2; ckpt diff long long2
     ckpt export long2 --numpy long.d; cmp long.npy long.d/long.npy)" ""
+
+# blocks after the first
+flip long/step-000000000001/rank-00000-of-00001.safetensors 9000000
+is "verify: a later block" "$(ckpt verify long)" \
+"long/step-000000000001: rank-00000-of-00001.safetensors: the checksum of the \
+4194304 bytes from 8388744 on differs (tensor long, rank 0)"
+is "export refuses it" "$(status export long x.long) $(find . -name 'x.long*')" \
+    "1 "
+flip long/step-000000000001/rank-00000-of-00001.safetensors 60000000
+like "verify: two of them" "$(ckpt verify long)" \
+    ' 8388744 .*\(tensor long, rank 0; more of its blocks, too\)$'
+
+# ---- version 1 has a checksum of each file as a whole ----
+
+cp -r "$top/tests/samples/ckpt-v1" v1 && chmod -R u+w v1
+like "verify: version 1" "$(ckpt verify v1)" '^v1/step-000000000012: ok, '
+flip "v1/step-000000000012/rank-00001-of-00002.safetensors" \
+    $(($(wc -c <v1/step-000000000012/rank-00001-of-00002.safetensors) - 2))
+is "and its damage" "$(ckpt verify v1; status verify v1)" \
+"v1/step-000000000012: rank-00001-of-00002.safetensors: checksum differs
+1"
+is "which export refuses" "$(status export v1 x.v1) $(find . -name 'x.v1*')" "1 "
+
+# ---- names as long as they may be ----
+
+# the name of this file has 255 characters, that of its array 85
+escaped=$(printf '%%2F%.0s' {1..83})
+cp x.npy "${escaped}ab.npy"
+is "a file name of 255" "$(ckpt import "${escaped}ab.npy" most --step 1
+    ckpt export most --numpy most.d; cmp x.npy "most.d/${escaped}ab.npy")" ""
+plain=$(printf 'x%.0s' {1..200})
+cp x.npy "$plain.npy"
+is "a tensor with a name of 200" "$(ckpt import "$plain.npy" most --step 2
+    ckpt export most/step-2 --numpy most2.d; cmp x.npy "most2.d/$plain.npy")" ""
+mv "$plain.npy" "x$plain.npy"
+like "not of 201" "$(ckpt import "x$plain.npy" most --step 3)" \
+    'its name is too long for a tensor'
+# 84 characters to escape: the file name would have 256
+header='{"'$(printf '/%.0s' {1..84})'":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}'
+{
+    printf '%b\0\0\0\0\0\0\0' "\\0$(printf %o ${#header})"
+    printf %s "$header"
+} >longer.st
+like "not exported as a file of 256" "$(ckpt import longer.st most --step 4
+    ckpt export most/step-4 --numpy most4.d)" 'its name is too long for a file'
 
 # ---- ^C leaves nothing half-written ----
 
@@ -458,12 +511,35 @@ for python in python3 /usr/bin/python3; do
     "$python" -c 'import numpy' 2>/dev/null && numpy=$python && break
 done
 is "export --numpy" "$(ckpt export $a --numpy np; cd np && echo *)" \
-"big.npy grid.npy rng.rank-0.npy rng.rank-1.npy rng.rank-2.npy rng.rank-3.npy \
+"big.npy grid.npy rng.blob-0.npy rng.blob-1.npy rng.blob-2.npy rng.blob-3.npy \
 state.rank-0.npy state.rank-1.npy state.rank-2.npy state.rank-3.npy table.npy"
 is "it does not overwrite" "$(status export $a --numpy np)" 1
 is "unless --force is given" "$(status export $a --numpy np/ --force)" 0
 is "and back" "$(ckpt import np/*.npy back --step 3; ckpt export back b.st
     ckpt export $a a.st; cmp a.st b.st)" ""
+is "also what single ranks have" "$(ckpt diff $a back)" ""
+arrays() { find np -name '*.npy' ! -name "$1"; }
+# shellcheck disable=SC2046 # names without spaces
+is "one of a rank is missing" \
+    "$(ckpt import $(arrays state.rank-2.npy) part --step 3)" \
+"dt-ckpt: there is state.rank-1, but no state.rank-2: expected one of each of 4 \
+ranks"
+# shellcheck disable=SC2046
+is "and the last one" "$(ckpt import $(arrays state.rank-3.npy) part --step 3)" \
+"dt-ckpt: there is state.rank-2, but no state.rank-3: expected one of each of 4 \
+ranks"
+# shellcheck disable=SC2046
+is "nor may a blob" "$(ckpt import $(arrays rng.blob-1.npy) part --step 3)" \
+"dt-ckpt: there is rng.blob-0, but no rng.blob-1: expected one of each of 4 ranks"
+cp np/state.rank-1.npy np/common.blob.npy # F16: no blob
+cp np/rng.blob-1.npy np/all.blob.npy
+cp np/table.npy np/state.rank-3.npy
+is "ranks with different types" "$(ckpt import np/*.npy part --step 4)" \
+"dt-ckpt: state.rank-2 and state.rank-3: expected the same type and shape"
+is "a blob that all have; what only has the name of one" \
+    "$(ckpt import np/*.blob.npy part --step 4; ckpt show part | grep blob)" \
+"all          bytes    replicated blob       1   2 B
+common.blob  F16 [3]  replicated            1   6 B"
 if [ "$numpy" ]; then
     is "NumPy reads them" "$("$numpy" -c '
 import numpy as n

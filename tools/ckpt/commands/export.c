@@ -15,24 +15,21 @@
 #include "files/npy.h"
 #include "files/npy_name.h"
 #include "files/outfile.h"
+#include "files/rank_name.h"
 #include "files/shard_file.h"
 #include "text/options.h"
 #include "text/terminal.h"
 
 /* ---- what there is ---- */
 
-/* What has no ranks keeps its name, else it is "name.rank-3". */
 static dt_result_t make_item(struct item *item, struct checkpoint *c,
                              const struct dt_manifest_tensor *t, int rank,
                              struct dt_error *err)
 {
-    char name[DT_TENSOR_NAME_MAX + 32];
+    char name[RANK_NAME_MAX];
     struct dt_tensor type = t->tensor;
-    item->origin = origin_of(c, t, rank < 0 ? 0 : rank);
-    if (rank < 0)
-        strcpy(name, t->tensor.name);
-    else
-        snprintf(name, sizeof(name), "%s.rank-%d", t->tensor.name, rank);
+    item->origin = origin_of(c, t, rank);
+    rank_name_print(name, t, rank);
     if (t->kind == DT_MANIFEST_BLOB) {
         const struct dt_manifest_slice *own = own_slice(t, item->origin.rank);
         type.dtype = DT_DTYPE_U8;
@@ -58,8 +55,8 @@ static dt_result_t make_items(struct checkpoint *c, struct item **items,
         const struct dt_manifest_tensor *t = &m->tensor[i];
         bool one = t->kind == DT_MANIFEST_GLOBAL || t->replicated;
         for (size_t s = 0; s < (one ? 1 : t->nslices) && rc == DT_SUCCESS; s++)
-            rc = make_item(&item[used++], c, t, one ? -1 : t->slice[s].rank,
-                           err);
+            rc =
+                make_item(&item[used++], c, t, one ? 0 : t->slice[s].rank, err);
     }
     if (rc != DT_SUCCESS) {
         items_free(item, used);

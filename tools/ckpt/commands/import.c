@@ -14,13 +14,17 @@
 #include "files/compose.h"
 #include "files/npy.h"
 #include "files/npy_name.h"
+#include "files/rank_name.h"
 #include "text/options.h"
 
 /* What has been read so far. */
 struct import {
     size_t count, room;
     struct item *item;
-    struct dt_tensor *whole; /* [count] once all are there */
+    struct dt_tensor
+        *whole; /* [count] once all are there: under its own name */
+    int ranks;
+    struct rank_items *part; /* [ranks] what each writes */
 };
 
 static dt_result_t add(struct import *import, const char *path,
@@ -85,14 +89,140 @@ static dt_result_t add_file(struct import *import, const char *path,
     return rc == DT_SUCCESS ? rc : dt_failed_in(err, path, rc);
 }
 
-static void describe(struct dt_manifest *head, int64_t step)
+/* ---- whose they are ---- */
+
+/* A tensor with the name of a blob, but not the type of one, is none. */
+static bool parse_name(const struct dt_tensor *tensor, size_t *len,
+                       enum dt_manifest_kind *kind, int *rank)
+{
+    return rank_name_parse(tensor->name, len, kind, rank) &&
+           (*kind == DT_MANIFEST_OWN ||
+            (tensor->dtype == DT_DTYPE_U8 && tensor->ndim == 1));
+}
+
+/* The rank that writes item i. */
+static int rank_of(const struct import *import, size_t i)
+{
+    enum dt_manifest_kind kind;
+    size_t len;
+    int rank;
+    return parse_name(&import->item[i].tensor, &len, &kind, &rank) && rank > 0
+               ? rank
+               : 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    return strcmp(x->whole->name, y->whole->name);
+}
+
+/* Under the name without its end: global, or a rank's. */
+static void set_whole(struct import *import, size_t i)
+{
+    struct item *item = &import->item[i];
+    struct dt_tensor *whole = &import->whole[i];
+    enum dt_manifest_kind kind;
+    size_t len;
+    int rank;
+    *whole = item->tensor;
+    item->whole = whole;
+    if (!parse_name(&item->tensor, &len, &kind, &rank))
+        return;
+    memset(whole->name + len, 0, sizeof(whole->name) - len);
+    item->kind = kind;
+    item->replicated = rank < 0;
+}
+
+/* Has the next rank a tensor of the same name and type, or a blob? If that is
+ * true of each, each rank has one. */
+static dt_result_t check_own(const struct import *import, int rank,
+                             const struct item *item, struct dt_error *err)
+{
+    int next = (rank + 1) % import->ranks;
+    const struct rank_items *part = &import->part[next];
+    const struct item *other =
+        part->n > 0 ? bsearch(item, part->item, part->n, sizeof(*item), by_name)
+                    : NULL;
+    const struct dt_tensor *type = item->whole;
+    const char *what = item->kind == DT_MANIFEST_BLOB ? "blob" : "rank";
+    if (!other || other->kind != item->kind)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "there is %s.%s-%d, but no %s.%s-%d: expected one "
+                            "of each of %d ranks",
+                            type->name, what, rank, type->name, what, next,
+                            import->ranks);
+    if (item->kind == DT_MANIFEST_BLOB)
+        return DT_SUCCESS;
+    if (other->whole->dtype != type->dtype ||
+        other->whole->ndim != type->ndim ||
+        memcmp(other->whole->shape, type->shape, sizeof(type->shape)) != 0)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "%s.rank-%d and %s.rank-%d: expected the same type "
+                            "and shape",
+                            type->name, rank, type->name, next);
+    return DT_SUCCESS;
+}
+
+static dt_result_t check_ranks(const struct import *import,
+                               struct dt_error *err)
+{
+    dt_result_t rc = DT_SUCCESS;
+    for (int r = 0; r < import->ranks; r++)
+        if (import->part[r].n > 0)
+            qsort(import->part[r].item, import->part[r].n,
+                  sizeof(*import->part[r].item), by_name);
+    for (int r = 0; r < import->ranks; r++)
+        for (size_t i = 0; i < import->part[r].n && rc == DT_SUCCESS; i++)
+            if (import->part[r].item[i].kind != DT_MANIFEST_GLOBAL &&
+                !import->part[r].item[i].replicated)
+                rc = check_own(import, r, &import->part[r].item[i], err);
+    return rc;
+}
+
+/* Give the ranks what is theirs; what all have is rank 0's. */
+static dt_result_t divide(struct import *import, struct dt_error *err)
+{
+    import->ranks = 1;
+    for (size_t i = 0; i < import->count; i++)
+        if (rank_of(import, i) >= import->ranks)
+            import->ranks = rank_of(import, i) + 1;
+    import->whole = calloc(import->count + 1, sizeof(*import->whole));
+    import->part = calloc((size_t)import->ranks, sizeof(*import->part));
+    if (!import->whole || !import->part)
+        return dt_no_memory(err);
+    for (size_t i = 0; i < import->count; i++) {
+        struct rank_items *part = &import->part[rank_of(import, i)];
+        set_whole(import, i);
+        void *more = realloc(part->item, (part->n + 1) * sizeof(*part->item));
+        if (!more)
+            return dt_no_memory(err);
+        part->item = more;
+        part->item[part->n] = import->item[i];
+        strcpy(part->item[part->n++].tensor.name, import->whole[i].name);
+    }
+    return check_ranks(import, err);
+}
+
+static void import_free(struct import *import)
+{
+    for (int r = 0; r < import->ranks && import->part; r++)
+        items_free(import->part[r].item, import->part[r].n);
+    free(import->part);
+    free(import->whole);
+    free(import->item);
+}
+
+/* ---- all together ---- */
+
+static void describe(struct dt_manifest *head, int64_t step, int ranks)
 {
     struct tm tm;
     time_t now = time(NULL);
     *head = (struct dt_manifest){.step = step,
                                  .run_id = "import",
                                  .redundancy = "none",
-                                 .world_size = 1,
+                                 .world_size = ranks,
                                  .num_nodes = 1};
     if (gmtime_r(&now, &tm))
         strftime(head->created, sizeof(head->created), "%Y-%m-%dT%H:%M:%SZ",
@@ -109,19 +239,13 @@ dt_result_t command_import(const struct options *options, int *status,
     (void)status;
     for (int i = 0; i < last && rc == DT_SUCCESS; i++)
         rc = add_file(&import, options->arg[i], err);
-    if (rc == DT_SUCCESS &&
-        !(import.whole = calloc(import.count + 1, sizeof(*import.whole))))
-        rc = dt_no_memory(err);
-    for (size_t i = 0; i < import.count && rc == DT_SUCCESS; i++) {
-        import.whole[i] = import.item[i].tensor;
-        import.item[i].whole = &import.whole[i];
-    }
+    if (rc == DT_SUCCESS)
+        rc = divide(&import, err);
     if (rc == DT_SUCCESS) {
-        struct rank_items ranks = {import.count, import.item};
-        describe(&head, options->step);
-        rc = compose(options->arg[last], &head, &ranks, options->force, err);
+        describe(&head, options->step, import.ranks);
+        rc = compose(options->arg[last], &head, import.part, options->force,
+                     err);
     }
-    free(import.whole);
-    items_free(import.item, import.count);
+    import_free(&import);
     return rc;
 }

@@ -16,7 +16,7 @@ dt_result_t npy_name_of(const char *tensor, char file[NAME_MAX + 1],
     size_t at = 0;
     for (const char *c = tensor; *c; c++) {
         bool stays = strchr(plain, *c) && (c > tensor || *c != '.');
-        if (at + 3 + strlen(SUFFIX) > NAME_MAX)
+        if (at + (stays ? 1 : 3) + strlen(SUFFIX) > NAME_MAX)
             return dt_error_set(err, DT_ERR_INVALID_ARG,
                                 "tensor %s: its name is too long for a file",
                                 tensor);

@@ -46,9 +46,10 @@ dt_result_t outfile_open(struct outfile *out, int dirfd, const char *path,
     if (o.dirfd < 0)
         return dt_failed(err, path);
     int n = snprintf(o.name, sizeof(o.name), "%s", base);
-    int m = snprintf(o.tmp, sizeof(o.tmp), ".%s.tmp-%ld", base, (long)getpid());
+    /* not made from base, which may be as long as a name can be */
+    snprintf(o.tmp, sizeof(o.tmp), ".dt-ckpt.tmp-%ld", (long)getpid());
     dt_result_t rc = DT_SUCCESS;
-    if (n == 0 || n >= (int)sizeof(o.name) || m >= (int)sizeof(o.tmp))
+    if (n == 0 || n >= (int)sizeof(o.name))
         rc = dt_error_set(err, DT_ERR_INVALID_ARG, "%s: no name for a file",
                           path);
     else if (fstatat(o.dirfd, o.name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&

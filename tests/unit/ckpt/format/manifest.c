@@ -335,6 +335,43 @@ static void test_lies(const char *golden, const struct lie *lies, size_t count)
     }
 }
 
+/* Texts of exactly the length for which there is room, and one more. */
+static const struct limit {
+    const char *what, *from, *to; /* to is followed by the rest */
+    size_t most;                  /* characters of to and the rest */
+} limits[] = {
+    {"a run id", "job 7", "", 127},
+    {"a time", "2026-01-31T23:59:59Z", "", 31},
+    {"a redundancy", "rs:4+2", "", 31},
+    {"the name of a file", "a.safetensors", "", 63},
+    {"the name of a tensor", "\"all\"", "\"", 201}, /* with one quote */
+};
+
+/* from becomes to, filled up to len characters. */
+static bool parses_with(const struct limit *limit, size_t len)
+{
+    const char *at = strstr(GOLDEN_2, limit->from);
+    const char *rest = at + strlen(limit->from);
+    char fill[256] = {0}, *body = NULL;
+    struct dt_manifest m = {0};
+    memset(fill, 'x', len - strlen(limit->to));
+    if (asprintf(&body, "%.*s%s%s%s%s", (int)(at - GOLDEN_2), GOLDEN_2,
+                 limit->to, fill, *limit->to ? "\"" : "", rest) < 0)
+        abort();
+    dt_result_t rc = parse(&m, body, NULL);
+    dt_manifest_clear(&m);
+    free(body);
+    return rc == DT_SUCCESS;
+}
+
+static void test_limits(void)
+{
+    for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++)
+        ok(parses_with(&limits[i], limits[i].most) &&
+               !parses_with(&limits[i], limits[i].most + 1),
+           "%s: as long as there is room, and no longer", limits[i].what);
+}
+
 static void test_versions(void)
 {
     struct dt_manifest m = {0};
@@ -388,6 +425,7 @@ int main(void)
     test_layout();
     test_lies(GOLDEN_1, lies_1, sizeof(lies_1) / sizeof(*lies_1));
     test_lies(GOLDEN_2, lies_2, sizeof(lies_2) / sizeof(*lies_2));
+    test_limits();
     test_versions();
     test_fuzz(GOLDEN_1);
     test_fuzz(GOLDEN_2);

@@ -282,9 +282,37 @@ static void test_tensor(void)
        "in less room");
 }
 
+/* As many dimensions as there may be: in memory, and in a header. */
+static void test_most_dimensions(void)
+{
+    static const char header[] =
+        "{\"t\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+        "1,"
+        "1,1,1,1,1,1,1,1,1,1,1,1,1,16],\"data_offsets\":[0,16]}}";
+    int64_t shape[32];
+    struct dt_tensor t;
+    struct dt_safetensors st = {0};
+    char text[100];
+    for (int i = 0; i < 32; i++)
+        shape[i] = 1;
+    ok(dt_tensor_init(&t, "t", DT_DTYPE_U8, 32, shape, NULL) == DT_SUCCESS &&
+           t.ndim == 32 && t.shape[31] == 1,
+       "32 dimensions");
+    dt_tensor_type(&t, text, sizeof(text));
+    ok(strlen(text) == 99 && text[0] == 'U' && text[strlen(text) - 1] == ']',
+       "in words: %s", text);
+    ok(dt_safetensors_parse(&st, header, strlen(header),
+                            8 + strlen(header) + 16, NULL) == DT_SUCCESS &&
+           st.count == 1 && st.entry[0].tensor.ndim == 32 &&
+           st.entry[0].tensor.shape[31] == 16,
+       "in a header");
+    dt_safetensors_clear(&st);
+}
+
 int main(void)
 {
     test_tensor();
+    test_most_dimensions();
     test_layout();
     test_read();
     test_bad();

@@ -182,6 +182,27 @@ static void far_rank(void *arg)
     state_close(ckpt);
 }
 
+/* One rank wrote all, so that "big" has a second block. */
+static void test_second_block(void)
+{
+    static struct far far;
+    char *dir = ckpt_temp_dir();
+    struct state state = {.dir = {NULL, dir}};
+    const char *said;
+    int corrupt = 0;
+    far.state = &state;
+    state_write(dir, &state, 1, 1);
+    state_flip(dir, 1, 0, state_size(dir, 1, 0) - 4194305 - 99);
+    int rc = load_quietly(&state, 2, &said);
+    ok(rc == DT_ERR_CORRUPT && strstr(said, "checksum differs in big"),
+       "damage in the second block of a slice is found: %s", said);
+    fake_world_run(3, far_rank, &far);
+    for (int r = 0; r < 3; r++)
+        corrupt += far.rc[r] == DT_ERR_CORRUPT;
+    ok(corrupt > 0, "also in a file of another rank: %s", far.text[0]);
+    ckpt_remove_tree(dir);
+}
+
 static void test_far(void)
 {
     static struct far far;
@@ -258,7 +279,9 @@ static void golden_rank(void *arg)
         add(ckpt, "step", DT_DTYPE_I64, 0, NULL, true, step);
         add(ckpt, "rng", DT_DTYPE_U8, 1, (int64_t[]){13}, false, own);
         add(ckpt, "scalar", DT_DTYPE_F64, 0, NULL, false, scalar);
-        dt_result_t rc = dt_load(ckpt, &found, &err);
+        struct dt_source loaded = {.fd = -1};
+        dt_result_t rc = dt_load(ckpt, &found, &loaded, &err);
+        dt_source_close(&loaded);
         if (rc == DT_SUCCESS && found == 12 && !parts) {
             golden->whole[r] = pattern(w, 96, 13) && pattern(b, 14, 14) &&
                                pattern(step, 8, 17);
@@ -307,5 +330,6 @@ int main(void)
     test_tiers();
     test_flips();
     test_far();
+    test_second_block();
     return tap_done();
 }

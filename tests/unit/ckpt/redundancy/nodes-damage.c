@@ -99,6 +99,36 @@ static void test_damaged_data(struct disk_job *job)
        "a link is not followed");
 }
 
+/* Parity that is written after a load is of the right files, or is not there.
+ */
+static void test_parity_of_damaged(struct disk_job *job)
+{
+    char parity[700];
+    job->whole = true;
+    disk_job_copy(job, 0);
+    strcpy(parity, own_file(job, 1, PARITY));
+    flip(own_file(job, 3, RANK(3)), -1);
+    unlink(parity);
+    disk_job_load(job, 5, 5);
+    ok(job->restored[0] == DT_ERR_CORRUPT && job->restored[4] == DT_ERR_CORRUPT,
+       "no parity of damaged files: %s", job->err[0].text);
+    disk_job_copy(job, 0);
+    strcpy(parity, own_file(job, 1, PARITY));
+    own_file(job, 3, RANK(4)); /* empty, and of another node */
+    unlink(parity);
+    ok(disk_job_load(job, 5, 5) == DT_SUCCESS &&
+           job->restored[0] == DT_ERR_UNSUPPORTED,
+       "nor of those of two nodes: %s", job->err[0].text);
+    disk_job_copy(job, 0);
+    strcpy(parity, own_file(job, 1, PARITY));
+    flip(parity, 3);
+    ok(disk_job_load(job, 5, 5) == DT_SUCCESS &&
+           job->restored[0] == DT_SUCCESS && job->restored[1] == DT_SUCCESS,
+       "damaged parity is written again");
+    disk_job_copy(job, 0);
+    job->whole = false;
+}
+
 /* Two nodes are lost, so that every piece of parity is needed. */
 static bool refuses(struct disk_job *job, long at, int grow)
 {
@@ -155,8 +185,22 @@ static void test_damage(void)
     if (!ok(disk_job_save(&job, "rs:3+2", 5, 1, 41000, 99), "5 nodes save"))
         return;
     test_damaged_data(&job);
+    test_parity_of_damaged(&job);
     test_damaged_parity(&job);
     test_damaged_manifest(&job);
+    disk_job_drop(&job);
+}
+
+/* A tensor with two blocks. */
+static void test_second_block(void)
+{
+    struct disk_job job;
+    bool good = disk_job_save(&job, "partner", 2, 1, 5000000, 0);
+    disk_job_copy(&job, 0);
+    flip(own_file(&job, 1, "rank-00001-of-00002.safetensors"), 4500000);
+    job.check = true;
+    ok(good && disk_job_load(&job, 2, 2) == DT_SUCCESS,
+       "a flipped bit in the second block is found and mended");
     disk_job_drop(&job);
 }
 
@@ -269,6 +313,7 @@ static void test_lost(void)
 int main(void)
 {
     test_damage();
+    test_second_block();
     test_cut_short();
     test_deaf();
     test_lost();

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../support/job.h"
@@ -203,6 +204,123 @@ static void test_again(void)
     disk_job_drop(&job);
 }
 
+/* ---- lost again and again ---- */
+
+static bool lose(const struct disk_job *job, int disk)
+{
+    char dir[300];
+    disk_job_path(dir, job, job->set, disk);
+    ckpt_remove_tree(strdup(dir));
+    return mkdir(dir, 0777) == 0;
+}
+
+static bool is_whole(struct disk_job *job, int nodes)
+{
+    job->whole = true;
+    bool good = disk_job_load(job, job->size, nodes) == DT_SUCCESS;
+    for (int r = 0; r < job->size && good; r++)
+        good = job->restored[r] == DT_SUCCESS;
+    if (!good)
+        diag("%s", job->err[0].text);
+    return good;
+}
+
+/* Is this node's parity what the save wrote, bit for bit? */
+static bool has_parity(const struct disk_job *job, int disk, int node)
+{
+    char name[64], path[700], saved[300], now[300];
+    static char want[1 << 20], got[sizeof(want)];
+    disk_job_path(saved, job, "saved", node);
+    disk_job_path(now, job, job->set, disk);
+    dt_parity_name(name, job->nodes, node);
+    snprintf(path, sizeof(path), "%s/step-%012d/%s", saved, STEP, name);
+    FILE *file = fopen(path, "r");
+    size_t n = file ? fread(want, 1, sizeof(want), file) : 0;
+    if (file)
+        fclose(file);
+    snprintf(path, sizeof(path), "%s/%s", now, ckpt_list(now));
+    *strchrnul(path, ' ') = '\0'; /* one directory, hidden or not */
+    snprintf(path + strlen(path), sizeof(path) - strlen(path), "/%s", name);
+    file = fopen(path, "r");
+    size_t m = file ? fread(got, 1, sizeof(got), file) : 0;
+    if (file)
+        fclose(file);
+    return n > 0 && n == m && memcmp(want, got, n) == 0;
+}
+
+/* Two at a time, all of them in turn, and none is ever too many. */
+static void test_turns(void)
+{
+    struct disk_job job;
+    bool good = disk_job_save(&job, "rs:4+2", 6, 2, 30000, 999);
+    disk_job_copy(&job, 0);
+    for (int turn = 0; turn < 6 && good; turn++) {
+        int a = turn % 6, b = (turn * 2 + 1) % 6;
+        good = lose(&job, a) && lose(&job, b) && is_whole(&job, 6) &&
+               has_parity(&job, a, a) && has_parity(&job, b, b);
+        if (!good)
+            diag("turn %d: nodes %d and %d", turn, a, b);
+    }
+    ok(good, "rs:4+2 loses two nodes, and two others, and so on: a load writes "
+             "the parity that was lost, too");
+    disk_job_drop(&job);
+}
+
+/* A new node is the last one in the job, whichever was lost. */
+static void test_replaced(void)
+{
+    struct disk_job job;
+    bool good = disk_job_save(&job, "xor:4", 4, 2, 30000, 999);
+    disk_job_copy(&job, 0);
+    static const int first[] = {0, 2, 3, 4}, second[] = {2, 3, 4, 5};
+    good = good && lose(&job, 1) && lose(&job, 4);
+    memcpy(job.disk, first, sizeof(first));
+    good = good && is_whole(&job, 4) && has_parity(&job, 4, 1);
+    ok(good, "the node in place of a lost one gets its files and its parity");
+    good = good && lose(&job, 0) && lose(&job, 5);
+    memcpy(job.disk, second, sizeof(second));
+    ok(good && is_whole(&job, 4) && has_parity(&job, 5, 0),
+       "so that another one may be lost");
+    disk_job_drop(&job);
+}
+
+/* Nothing but parity, and only in one of two sets. */
+static void test_parity_only(void)
+{
+    struct disk_job job;
+    char dir[300], path[700];
+    struct stat before, after;
+    bool good = disk_job_save(&job, "xor:3", 6, 1, 30000, 999);
+    disk_job_copy(&job, 0);
+    disk_job_path(dir, &job, job.set, 5);
+    snprintf(path, sizeof(path), "%s/step-%012d/parity-00005-of-00006.bin", dir,
+             STEP);
+    good = good && stat(path, &before) == 0;
+    disk_job_path(dir, &job, job.set, 1);
+    snprintf(path, sizeof(path), "%s/step-%012d/parity-00001-of-00006.bin", dir,
+             STEP);
+    ok(good && unlink(path) == 0 && is_whole(&job, 6) && has_parity(&job, 1, 1),
+       "parity alone is written again");
+    disk_job_path(dir, &job, job.set, 5);
+    snprintf(path, sizeof(path), "%s/step-%012d/parity-00005-of-00006.bin", dir,
+             STEP);
+    ok(good && stat(path, &after) == 0 && before.st_ino == after.st_ino,
+       "and what is there stays");
+    disk_job_drop(&job);
+}
+
+static void test_too_few(void)
+{
+    struct disk_job job;
+    bool good = disk_job_save(&job, "partner", 2, 1, 30000, 0);
+    disk_job_copy(&job, 0);
+    job.whole = true;
+    ok(good && disk_job_load(&job, 2, 1) == DT_SUCCESS &&
+           job.restored[0] == DT_ERR_UNSUPPORTED,
+       "one node has the files of two, and says so: %s", job.err[0].text);
+    disk_job_drop(&job);
+}
+
 int main(void)
 {
     ckpt_temp_in_memory(); /* many small files */
@@ -212,5 +330,9 @@ int main(void)
     test_place();
     test_many();
     test_again();
+    test_turns();
+    test_replaced();
+    test_parity_only();
+    test_too_few();
     return tap_done();
 }

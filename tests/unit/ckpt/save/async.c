@@ -213,11 +213,90 @@ static void test_kill(void)
        "killed when the copy is in the node's memory and not on disk: %s",
        ckpt_list(dir));
     ok(loads(&job, 3, 20), "nothing is lost: it loads from memory");
-    ok(loads(&job, 3, 20), "and again, as nothing was saved since");
+    ok(strstr(ckpt_list(dir), " step-000000000020") && memory_is_empty(dir),
+       "and what was loaded is on disk when it closes, no more in memory: %s",
+       ckpt_list(dir));
+    ok(loads(&job, 3, 20), "from where it loads then");
     job.step = 30;
     ok(ckpt_save(&job, 3) == DT_SUCCESS && loads(&job, 3, 30),
        "the next one is saved as if nothing had been");
     ok(memory_is_empty(dir), "and clears the memory");
+    ckpt_remove_tree(dir);
+}
+
+/* Disk has that step, but of another run. */
+static void test_kill_same_step(void)
+{
+    char *dir = ckpt_temp_dir();
+    struct ckpt_job job = {
+        .dir = dir, .step = 20, .model = MODEL_LARGE, .salt = 5};
+    ckpt_save(&job, 3);
+    job.salt = 6;
+    job.behind = true;
+    pid_t pid = start(save_slowly, &job);
+    bool there = appears(dir, "step-000000000020");
+    kill(pid, SIGKILL);
+    end(pid);
+    ok(there && loads(&job, 3, 20) && memory_is_empty(dir) &&
+           loads(&job, 3, 20),
+       "another save of that step on disk is replaced by what memory has");
+    ckpt_remove_tree(dir);
+}
+
+/* Killed when the step is on disk and in memory. */
+static void hold_rank(void *arg)
+{
+    struct series *s = arg;
+    int64_t shape[] = {BIG};
+    dt_ckpt_t ckpt = NULL;
+    char *data = malloc(BIG);
+    memset(data, 7, BIG);
+    dt_ckpt_open(s->dir, 1, &ckpt);
+    dt_ckpt_add_tensor(ckpt, "data", data, DT_DTYPE_U8, 1, shape, 0);
+    dt_ckpt_save_async(ckpt, 7);
+    for (;;)
+        pause();
+}
+
+static void hold(void *arg)
+{
+    fake_world_run(2, hold_rank, arg);
+}
+
+static void hold_until_saved(struct series *s, const char *manifest)
+{
+    pid_t pid = start(hold, s);
+    for (int i = 0; i < 120000 && access(manifest, F_OK); i++)
+        usleep(1000);
+    kill(pid, SIGKILL);
+    end(pid);
+}
+
+static void load_once(void *arg);
+
+static void test_kill_when_saved(void)
+{
+    char *dir = ckpt_temp_dir(), manifest[300], command[600];
+    struct series s = {.dir = dir};
+    struct stat before, after;
+    snprintf(manifest, sizeof(manifest), "%s/step-000000000007/manifest.json",
+             dir);
+    hold_until_saved(&s, manifest);
+    bool good = !memory_is_empty(dir) && stat(manifest, &before) == 0;
+    fake_world_run(2, load_once, &s);
+    ok(good && s.right && s.rc == 7 && memory_is_empty(dir) &&
+           stat(manifest, &after) == 0 && before.st_ino == after.st_ino,
+       "what is on disk already is not written again, and memory is cleared");
+    unlink(manifest);
+    hold_until_saved(&s, manifest);
+    char *path = dt_memory_path(id, dir);
+    snprintf(command, sizeof(command), "%s/step-000000000007/manifest.json",
+             path);
+    good = unlink(command) == 0;
+    fake_world_run(2, load_once, &s);
+    ok(good && s.right && s.rc == 7 && memory_is_empty(dir),
+       "nor do damaged leftovers stay in memory when disk has the step");
+    free(path);
     ckpt_remove_tree(dir);
 }
 
@@ -472,6 +551,8 @@ int main(void)
     test_many();
     test_keep();
     test_kill();
+    test_kill_same_step();
+    test_kill_when_saved();
     test_kills();
     test_death();
     try(disk_full, "a full disk is said once, and tried again");

@@ -150,6 +150,18 @@ static void much_rank(void *arg)
     right = right && dt_ckpt_wait(ckpt) == DT_SUCCESS;
     right = right && dt_ckpt_load(ckpt, &step) == DT_SUCCESS && step == 2 &&
             tail[0] == 'T' && memcmp(data, want, MUCH) == 0;
+    want[MUCH - 1]++; /* in the last block only: much is not linked */
+    memcpy(data, want, MUCH);
+    right = right && dt_ckpt_save_async(ckpt, 3) == DT_SUCCESS;
+    dt_ckpt_close(ckpt);
+    right = right && dt_ckpt_open(s->dir, 0, &ckpt) == DT_SUCCESS &&
+            dt_ckpt_add_tensor(ckpt, "much", data, DT_DTYPE_U8, 1, shape, 0) ==
+                DT_SUCCESS &&
+            dt_ckpt_add_tensor(ckpt, "tail", tail, DT_DTYPE_U8, 1, small, 0) ==
+                DT_SUCCESS;
+    memset(data, 3, MUCH); /* memory has it no more, disk has */
+    right = right && dt_ckpt_load(ckpt, &step) == DT_SUCCESS && step == 3 &&
+            memcmp(data, want, MUCH) == 0;
     dt_ckpt_close(ckpt);
     free(data);
     free(want);

@@ -211,6 +211,60 @@ static int planted_links(const char *dir)
     return rc;
 }
 
+/* ---- names in the directory that a save has just made ---- */
+
+int __real_mkdirat(int dirfd, const char *name, mode_t mode);
+int __wrap_mkdirat(int dirfd, const char *name, mode_t mode);
+
+static const char *victim; /* to be planted where rank 1 writes; NULL: none */
+static bool as_link;
+
+int __wrap_mkdirat(int dirfd, const char *name, mode_t mode)
+{
+    char path[300];
+    int rc = __real_mkdirat(dirfd, name, mode);
+    if (rc || !victim || strncmp(name, ".step-000000000020.", 19) != 0)
+        return rc;
+    snprintf(path, sizeof(path), "%s/rank-00001-of-00002.safetensors", name);
+    if (as_link ? symlinkat(victim, dirfd, path)
+                : linkat(AT_FDCWD, victim, dirfd, path, 0))
+        abort();
+    return rc;
+}
+
+/* What somebody has put there is neither written to nor followed. */
+static int plant(const char *dir, bool link)
+{
+    struct ckpt_job job = {.dir = dir, .model = MODEL_LARGE};
+    char *other = ckpt_temp_dir(), file[300], text[16] = "";
+    snprintf(file, sizeof(file), "%s/file", other);
+    if (save_older(&job, 2) || !put(file, "theirs"))
+        return 1;
+    victim = file;
+    as_link = link;
+    int rc = ckpt_save(&job, 2);
+    victim = NULL;
+    diag("%s", job.text[0]);
+    FILE *in = fopen(file, "r");
+    bool same = in && fread(text, 1, sizeof(text) - 1, in) == 6 &&
+                strcmp(text, "theirs") == 0;
+    if (in)
+        fclose(in);
+    ckpt_remove_tree(other);
+    return rc != DT_ERR_IO || !strstr(job.text[0], "File exists") || !same ||
+           load_older(&job, 2);
+}
+
+static int planted_file(const char *dir)
+{
+    return plant(dir, false);
+}
+
+static int planted_file_link(const char *dir)
+{
+    return plant(dir, true);
+}
+
 int main(void)
 {
     alarm(600);
@@ -220,5 +274,7 @@ int main(void)
     try(umask_000, "umask 000");
     try(unreadable, "what cannot be read");
     try(planted_links, "planted links");
+    try(planted_file, "a planted file");
+    try(planted_file_link, "a planted link to a file");
     return tap_done();
 }

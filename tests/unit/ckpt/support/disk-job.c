@@ -289,6 +289,8 @@ void disk_job_load_rank(void *arg)
         job->rc[r] = dt_error_set(&job->err[r], DT_ERR_NOT_FOUND, "nothing");
     if (job->rc[r] == DT_SUCCESS) {
         job->rc[r] = fetch_all(job, &source, &job->right[r], &job->err[r]);
+        if (job->rc[r] == DT_SUCCESS && job->whole)
+            job->restored[r] = dt_restore_parity(&ckpt, &source, &job->err[r]);
         dt_source_close(&source);
     }
     free(known);

@@ -24,10 +24,12 @@ struct disk_job {
     /* the job that loads */
     int disk[NODES_MAX]; /* which directory its node has */
     bool check;
+    bool whole; /* what was lost of the parity is written again */
     dt_result_t rc[RANKS_MAX];
     struct dt_error err[RANKS_MAX];
     size_t known[RANKS_MAX];
     bool right[RANKS_MAX];
+    dt_result_t restored[RANKS_MAX]; /* with whole: how that ended */
     /* the job that saves */
     int fails;   /* the rank that brings an error */
     int partial; /* from this node on the directories stay hidden */

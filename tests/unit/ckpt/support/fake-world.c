@@ -3,6 +3,7 @@
 /* fake-world.c - a job whose ranks are threads of the test. */
 #include "fake-world.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -112,9 +113,22 @@ static void end(void)
     }
 }
 
+/* How many files this process has open. */
+static int descriptors(void)
+{
+    int count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && readdir(dir))
+        count++;
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
 void fake_world_run_nodes(int size, int nodes, void (*fn)(void *arg), void *arg)
 {
     pthread_t thread[FAKE_WORLD_MAX];
+    int before = descriptors();
     begin(size, nodes);
     world.fn = fn;
     world.arg = arg;
@@ -123,6 +137,11 @@ void fake_world_run_nodes(int size, int nodes, void (*fn)(void *arg), void *arg)
             abort();
     for (int r = 0; r < size; r++)
         pthread_join(thread[r], NULL);
+    int more = descriptors() - before;
+    if (more != 0 && !world.broken) { /* a rank that dies closes nothing */
+        fprintf(stderr, "%d more descriptors are open than before\n", more);
+        abort();
+    }
     end();
 }
 

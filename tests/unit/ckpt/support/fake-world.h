@@ -11,7 +11,9 @@
 #define FAKE_WORLD_MAX 64
 
 /* Run fn(arg) as each rank of a world of size ranks, until all are done: on
- * one node, or on `nodes` of them, each with size / nodes ranks or one more. */
+ * one node, or on `nodes` of them, each with size / nodes ranks or one more.
+ * Unless one has died they must leave as many descriptors open as there were:
+ * otherwise the process aborts. */
 void fake_world_run(int size, void (*fn)(void *arg), void *arg);
 void fake_world_run_nodes(int size, int nodes, void (*fn)(void *arg),
                           void *arg);

@@ -339,9 +339,14 @@ static void work(void *arg)
 {
     struct job *job = arg;
     int r = dt_rank();
+    struct dt_source loaded;
     struct dt_ckpt *ckpt = state_open(job->state);
-    job->rc[r] = (job->latest ? dt_load_latest : dt_load)(ckpt, &job->step[r],
-                                                          &job->err[r]);
+    if (job->latest)
+        job->rc[r] = dt_load_latest(ckpt, &job->step[r], &job->err[r]);
+    else
+        job->rc[r] = dt_load(ckpt, &job->step[r], &loaded, &job->err[r]);
+    if (!job->latest && job->rc[r] == DT_SUCCESS)
+        dt_source_close(&loaded);
     job->untouched[r] = job->rc[r] != DT_SUCCESS && is_untouched(ckpt);
     job->right[r] = job->rc[r] == DT_SUCCESS && state_holds(job->state, ckpt);
     const struct dt_ckpt_tensor *blob = dt_tensors_find(ckpt, "blob");
