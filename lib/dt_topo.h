@@ -260,16 +260,17 @@ typedef struct dt_place_request {
 
 /* Things a user should be told, once per job. */
 typedef enum dt_place_note {
-    DT_PLACE_NOTE_UNKNOWN = 1 << 0,  /* no topology: split by order */
-    DT_PLACE_NOTE_SHARED = 1 << 1,   /* more tasks than GPUs */
-    DT_PLACE_NOTE_FEW_CPUS = 1 << 2, /* tasks share CPUs */
-    DT_PLACE_NOTE_FAR_CPUS = 1 << 3, /* has no CPU near its GPUs */
-    DT_PLACE_NOTE_SPLIT = 1 << 4,    /* a task's GPUs span NUMA nodes */
-    DT_PLACE_NOTE_NO_PEER = 1 << 5,  /* hides GPUs it could reach directly */
-    DT_PLACE_NOTE_LOST = 1 << 6,     /* a granted GPU is lost */
-    DT_PLACE_NOTE_MIG = 1 << 7,      /* has one MIG instance of several */
-    DT_PLACE_NOTE_LENT = 1 << 8,     /* shares cores, for min_cores */
-    DT_PLACE_NOTE_ANY_CPUS = 1 << 9, /* its GPUs can be at any package */
+    DT_PLACE_NOTE_UNKNOWN = 1 << 0,     /* no topology: split by order */
+    DT_PLACE_NOTE_SHARED = 1 << 1,      /* more tasks than GPUs */
+    DT_PLACE_NOTE_FEW_CPUS = 1 << 2,    /* tasks share CPUs */
+    DT_PLACE_NOTE_FAR_CPUS = 1 << 3,    /* has no CPU near its GPUs */
+    DT_PLACE_NOTE_SPLIT = 1 << 4,       /* a task's GPUs span NUMA nodes */
+    DT_PLACE_NOTE_NO_PEER = 1 << 5,     /* hides GPUs it could reach directly */
+    DT_PLACE_NOTE_LOST = 1 << 6,        /* a granted GPU is lost */
+    DT_PLACE_NOTE_MIG = 1 << 7,         /* has one MIG instance of several */
+    DT_PLACE_NOTE_LENT = 1 << 8,        /* shares cores, for min_cores */
+    DT_PLACE_NOTE_ANY_CPUS = 1 << 9,    /* its GPUs can be at any package */
+    DT_PLACE_NOTE_SHARED_MIG = 1 << 10, /* SHARED, and some are MIG instances */
 } dt_place_note_t;
 
 /* One task. GPUs, NICs and NUMA nodes are indices of the topology. */

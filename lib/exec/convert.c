@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* convert.c - casts and divisions. Types of 8 and 16 bits are converted by way
+/* convert.c - casts. Types of 8 and 16 bits are converted by way
  * of F32, in parts that stay in the first-level cache. */
 #include "exec/exec.h"
 
@@ -13,10 +13,6 @@ enum { PART = 1024 };
 
 /* elements of a buffer that may not be aligned */
 #define ANYWHERE __attribute__((aligned(1), may_alias))
-typedef int8_t any_i8 ANYWHERE;
-typedef uint8_t any_u8 ANYWHERE;
-typedef int32_t any_i32 ANYWHERE;
-typedef int64_t any_i64 ANYWHERE;
 typedef float any_f32 ANYWHERE;
 typedef double any_f64 ANYWHERE;
 
@@ -94,66 +90,4 @@ void dt_exec_cast(void *dst, dt_dtype_t to, const void *src, dt_dtype_t from,
         cast_part((char *)dst + i * to_size, to,
                   (const char *)src + i * from_size, from,
                   min_size(count - i, PART));
-}
-
-static void divide_small(char *buf, size_t count, dt_dtype_t dtype,
-                         float divisor)
-{
-    const struct dt_exec_kernels *kernels = dt_exec_kernels();
-    float wide[PART];
-    size_t part, size = dt_dtype_size(dtype);
-    for (; count; count -= part, buf += part * size) {
-        part = min_size(count, PART);
-        kernels->widen[dtype](wide, buf, part);
-        for (size_t i = 0; i < part; i++)
-            wide[i] /= divisor;
-        kernels->narrow[dtype](buf, wide, part);
-    }
-}
-
-/* wide has at least twice the digits of the type, so that the rounded quotient
- * truncates to the exact one; or it is the type itself. */
-#define DIVIDE(type, wide)                                                     \
-    do {                                                                       \
-        type *x = buf;                                                         \
-        for (size_t i = 0; i < count; i++)                                     \
-            x[i] = (type)((wide)x[i] / (wide)divisor);                         \
-    } while (0)
-#define DIVIDE_FLOAT(type)                                                     \
-    do {                                                                       \
-        type *x = buf;                                                         \
-        for (size_t i = 0; i < count; i++) {                                   \
-            x[i] /= (type)divisor;                                             \
-            x[i] = isnan(x[i]) ? (type)NAN : x[i];                             \
-        }                                                                      \
-    } while (0)
-
-void dt_exec_divide(void *buf, size_t count, dt_dtype_t dtype, size_t divisor)
-{
-    switch (dtype) {
-    case DT_DTYPE_I8:
-        DIVIDE(any_i8, float);
-        break;
-    case DT_DTYPE_U8:
-        DIVIDE(any_u8, float);
-        break;
-    case DT_DTYPE_I32:
-        DIVIDE(any_i32, double);
-        break;
-    case DT_DTYPE_I64:
-        DIVIDE(any_i64, int64_t);
-        break;
-    case DT_DTYPE_F32:
-        DIVIDE_FLOAT(any_f32);
-        break;
-    case DT_DTYPE_F64:
-        DIVIDE_FLOAT(any_f64);
-        break;
-    case DT_DTYPE_F16:
-    case DT_DTYPE_BF16:
-    case DT_DTYPE_F8E4M3:
-    case DT_DTYPE_F8E5M2:
-        divide_small(buf, count, dtype, (float)divisor);
-        break;
-    }
 }

@@ -78,6 +78,8 @@ void dt_exec_reduce_to(const struct dt_exec_out *out, const void *const *in,
                        size_t n, size_t count, dt_dtype_t dtype, dt_op_t op,
                        double scale)
 {
+    if (op == DT_OP_AVG && !out->divisor)
+        op = DT_OP_SUM;
     dt_exec_kernels()->reduce[dtype][op](out, in, n,
                                          count * dt_dtype_size(dtype), scale);
 }
@@ -85,7 +87,7 @@ void dt_exec_reduce_to(const struct dt_exec_out *out, const void *const *in,
 void dt_exec_reduce_n(void *dst, const void *const *in, size_t n, size_t count,
                       dt_dtype_t dtype, dt_op_t op, double scale)
 {
-    const struct dt_exec_out out = {&dst, 1, false};
+    const struct dt_exec_out out = {.at = &dst, .n = 1};
     dt_exec_reduce_to(&out, in, n, count, dtype, op, scale);
 }
 
@@ -100,4 +102,11 @@ void dt_exec_scale(void *dst, const void *src, size_t count, dt_dtype_t dtype,
                    double factor)
 {
     dt_exec_reduce_n(dst, &src, 1, count, dtype, DT_OP_SUM, factor);
+}
+
+void dt_exec_divide(void *buf, size_t count, dt_dtype_t dtype, size_t divisor)
+{
+    const void *in = buf;
+    const struct dt_exec_out out = {.at = &buf, .n = 1, .divisor = divisor};
+    dt_exec_reduce_to(&out, &in, 1, count, dtype, DT_OP_AVG, 1.0);
 }

@@ -30,11 +30,14 @@ void dt_exec_reduce_n(void *dst, const void *const *in, size_t n, size_t count,
 
 /* n >= 1 destinations. stream: write with non-temporal stores, as for results
  * that are larger than the caches, where the processor has them and the
- * destinations are aligned alike; they are ordered before all later stores. */
+ * destinations are aligned alike; they are ordered before all later stores.
+ * divisor: AVG divides by it on the way, with the bits that dt_exec_divide
+ * gives on the rounded sum; 0: AVG only adds. */
 struct dt_exec_out {
     void *const *at;
     size_t n;
     bool stream;
+    size_t divisor;
 };
 
 /* dt_exec_reduce_n into each of these destinations, which must not overlap. */

@@ -36,6 +36,16 @@ typedef void load_fn(u32v *lanes, const char *p);
 typedef u32v pack_fn(const u32v *lanes);
 typedef u32v op_fn(u32v a, u32v b);
 
+/* What an average is divided by, in the types in which that is computed. */
+struct divisor {
+    size_t whole;
+    bool power; /* of two: to multiply by its inverse, or to shift, is exact */
+    unsigned shift;
+    float f32, inverse_f32;
+    double f64, inverse_f64;
+};
+typedef u32v quotient_fn(u32v a, const struct divisor *by);
+
 /* An element type: load converts one register of it to `parts` registers of
  * the type in which the operation is computed, pack converts them back. */
 struct type {
@@ -45,7 +55,8 @@ struct type {
 };
 
 /* One reduction: the n inputs, reduced by op, are written to all nout outputs.
- * The result is multiplied by factor if mul is set. */
+ * The result is multiplied by factor if mul is set, and, when it has been
+ * rounded to its type, divided if quotient is. */
 struct work {
     char *const *out;
     size_t nout;
@@ -54,6 +65,8 @@ struct work {
     size_t n;
     op_fn *op, *mul;
     u32v factor;
+    quotient_fn *quotient;
+    const struct divisor *by;
 };
 
 INLINE void load_plain(u32v *lanes, const char *p)
@@ -104,6 +117,77 @@ OPS_INT(i64, i64v, u64v)
 OPS_FLOAT(f32, f32v)
 OPS_FLOAT(f64, f64v)
 
+/* whole is 0 where nothing is divided. */
+INLINE struct divisor divisor_of(size_t whole)
+{
+    if (!whole)
+        whole = 1;
+    return (struct divisor){.whole = whole,
+                            .power = !(whole & (whole - 1)) && whole < 1u << 30,
+                            .shift = (unsigned)__builtin_ctzll(whole),
+                            .f32 = (float)whole,
+                            .inverse_f32 = 1 / (float)whole,
+                            .f64 = (double)whole,
+                            .inverse_f64 = 1 / (double)whole};
+}
+
+INLINE u32v quotient_f32(u32v a, const struct divisor *by)
+{
+    return (u32v)(by->power ? (f32v)a * by->inverse_f32 : (f32v)a / by->f32);
+}
+
+INLINE u32v quotient_f64(u32v a, const struct divisor *by)
+{
+    return (u32v)(by->power ? (f64v)a * by->inverse_f64 : (f64v)a / by->f64);
+}
+
+/* Integers are truncated towards zero. The type of the division has at least
+ * twice their digits, so the rounded quotient truncates to the exact one. */
+#define QUOTIENT(type, parts, narrow, wide, whole, floating)                   \
+    INLINE u32v quotient_##type(u32v a, const struct divisor *by)              \
+    {                                                                          \
+        narrow part[parts];                                                    \
+        memcpy(part, &a, sizeof(a));                                           \
+        for (size_t i = 0; i < (parts); i++) {                                 \
+            wide x = __builtin_convertvector(part[i], wide) / by->floating;    \
+            whole y = __builtin_convertvector(x, whole);                       \
+            part[i] = __builtin_convertvector(y, narrow);                      \
+        }                                                                      \
+        memcpy(&a, part, sizeof(a));                                           \
+        return a;                                                              \
+    }
+QUOTIENT(i8, 4, quarter_i8v, f32v, i32v, f32)
+QUOTIENT(u8, 4, quarter_u8v, f32v, i32v, f32)
+QUOTIENT(wide_i32, 2, half_i32v, f64v, half_i32v, f64)
+
+INLINE u32v quotient_i32(u32v a, const struct divisor *by)
+{
+    i32v x = (i32v)a;
+    if (!by->power)
+        return quotient_wide_i32(a, by);
+    return (u32v)((x + (x >> 31 & (int32_t)(by->whole - 1))) >> by->shift);
+}
+
+INLINE u32v quotient_i64(u32v a, const struct divisor *by)
+{
+    i64v x = (i64v)a;
+    if (!by->power)
+        return (u32v)(x / (int64_t)by->whole);
+    return (u32v)((x + (x >> 63 & (int64_t)(by->whole - 1))) >> by->shift);
+}
+
+/* The quotient of packed elements. */
+INLINE u32v divide(const struct work *work, const struct type type, u32v bits)
+{
+    u32v lanes[BLOCK];
+    char packed[WIDTH];
+    poke(packed, bits);
+    type.load(lanes, packed);
+    for (size_t v = 0; v < type.parts; v++)
+        lanes[v] = work->quotient(lanes[v], work->by);
+    return type.pack(lanes);
+}
+
 /* Reduce `groups` registers from byte `at` on. Each input is read once, before
  * any output is written, as an output may be an input. */
 INLINE void reduce_block(const struct work *work, const struct type type,
@@ -122,6 +206,8 @@ INLINE void reduce_block(const struct work *work, const struct type type,
         acc[v] = work->mul(acc[v], work->factor);
     for (size_t g = 0; g < groups; g++) {
         u32v bits = type.pack(acc + g * type.parts);
+        if (work->quotient)
+            bits = divide(work, type, bits);
         for (size_t o = 0; o < work->nout; o++)
             if (work->stream)
                 stream(work->out[o] + at + g * WIDTH, bits);
@@ -146,8 +232,11 @@ INLINE void reduce_tail(const struct work *work, const struct type type,
     }
     for (size_t v = 0; work->mul && v < type.parts; v++)
         acc[v] = work->mul(acc[v], work->factor);
+    u32v bits = type.pack(acc);
+    if (work->quotient)
+        bits = divide(work, type, bits);
     for (size_t o = 0; o < work->nout; o++)
-        poke_part(work->out[o] + at, type.pack(acc), rest);
+        poke_part(work->out[o] + at, bits, rest);
 }
 
 INLINE void reduce(const struct work *work, const struct type type,
@@ -169,7 +258,16 @@ INLINE void reduce_two(const struct work *work, const struct type type,
 {
     const char *const in[] = {work->in[0], work->in[1]};
     char *const out[] = {work->out[0], work->out[work->nout - 1]};
-    struct work two = {out, 1, false, in, 2, work->op, work->mul, work->factor};
+    struct work two = {out,
+                       1,
+                       false,
+                       in,
+                       2,
+                       work->op,
+                       work->mul,
+                       work->factor,
+                       work->quotient,
+                       work->by};
     if (work->nout == 1) {
         reduce(&two, type, BLOCK / type.parts, 0, bytes);
     } else {
@@ -217,21 +315,24 @@ INLINE u32v factor_none(double scale)
 }
 
 /* The kernel of a type and an operation, which is computed in the type `wide`.
- * two: the kernel has a loop for two inputs, which only sum needs, the
- * operation that is used most. */
-#define REDUCE(name, of, nparts, wide, mul, factor, two)                       \
+ * two: the kernel has a loop for two inputs, which only sum and average need,
+ * the operations that are used most. */
+#define REDUCE(name, of, nparts, op, mul, factor, two, quotient)               \
     static TARGET void reduce_##name##_##of(const struct dt_exec_out *out,     \
                                             const void *const *in, size_t n,   \
                                             size_t bytes, double scale)        \
     {                                                                          \
+        const struct divisor by = divisor_of(out->divisor);                    \
         struct work work = {(char *const *)out->at,                            \
                             out->n,                                            \
                             out->stream,                                       \
                             (const char *const *)in,                           \
                             n,                                                 \
-                            name##_##wide,                                     \
+                            op,                                                \
                             mul,                                               \
-                            factor(scale)};                                    \
+                            factor(scale),                                     \
+                            quotient,                                          \
+                            &by};                                              \
         const struct type type = {nparts, load_##of, pack_##of};               \
         if (work.stream)                                                       \
             reduce_streaming(&work, type, bytes);                              \
@@ -241,10 +342,11 @@ INLINE u32v factor_none(double scale)
             reduce(&work, type, BLOCK / type.parts, 0, bytes);                 \
     }
 #define REDUCE_ALL(of, nparts, wide, mul, factor)                              \
-    REDUCE(sum, of, nparts, wide, mul, factor, true)                           \
-    REDUCE(prod, of, nparts, wide, NULL, factor_none, false)                   \
-    REDUCE(min, of, nparts, wide, NULL, factor_none, false)                    \
-    REDUCE(max, of, nparts, wide, NULL, factor_none, false)
+    REDUCE(sum, of, nparts, sum_##wide, mul, factor, true, NULL)               \
+    REDUCE(avg, of, nparts, sum_##wide, mul, factor, true, quotient_##wide)    \
+    REDUCE(prod, of, nparts, prod_##wide, NULL, factor_none, false, NULL)      \
+    REDUCE(min, of, nparts, min_##wide, NULL, factor_none, false, NULL)        \
+    REDUCE(max, of, nparts, max_##wide, NULL, factor_none, false, NULL)
 
 #define load_i8  load_plain
 #define load_u8  load_plain
@@ -303,7 +405,7 @@ CASTS(f8e5m2, 1)
 
 #define ROW(of)                                                                \
     {                                                                          \
-        [DT_OP_SUM] = reduce_sum_##of, [DT_OP_AVG] = reduce_sum_##of,          \
+        [DT_OP_SUM] = reduce_sum_##of, [DT_OP_AVG] = reduce_avg_##of,          \
         [DT_OP_PROD] = reduce_prod_##of, [DT_OP_MIN] = reduce_min_##of,        \
         [DT_OP_MAX] = reduce_max_##of                                          \
     }

@@ -33,6 +33,8 @@ typedef double f64v __attribute__((vector_size(WIDTH)));
 /* as many elements of 16 and 8 bits as f32v has of 32 */
 typedef uint16_t half_u16v __attribute__((vector_size(WIDTH / 2)));
 typedef uint8_t quarter_u8v __attribute__((vector_size(WIDTH / 4)));
+typedef int8_t quarter_i8v __attribute__((vector_size(WIDTH / 4)));
+typedef int32_t half_i32v __attribute__((vector_size(WIDTH / 2)));
 
 /* the same in memory: not aligned, and aliasing any type */
 typedef u32v any_u32v __attribute__((aligned(1), may_alias));

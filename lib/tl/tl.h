@@ -19,6 +19,8 @@
 #ifndef DT_TL_TL_H
 #define DT_TL_TL_H
 
+#include <sys/types.h>
+
 #include "tl/secret.h"
 
 /* Callers use bits 0..39 of a tag and leave bits 40..62, which belong to the
@@ -93,6 +95,9 @@ struct dt_tl_ops {
      * caller makes the context of its GPU current in isend, irecv and
      * progress. NULL: no message can. */
     bool (*takes_gpu)(struct dt_tl *tl, size_t peer);
+
+    /* The process of a connected peer; 0: it is not known. NULL: never. */
+    pid_t (*process)(const struct dt_tl *tl, size_t peer);
 
     /* Start a message of len > 0 bytes. Never blocks; req->status shows when
      * it is complete, which may be at once. A send is complete when buf may be

@@ -28,6 +28,9 @@ static const struct {
      "peer-to-peer access away: --dt-gpus=auto or rotate keeps it"},
     {DT_PLACE_NOTE_SHARED, false,
      "there are more tasks than GPUs: tasks share them"},
+    {DT_PLACE_NOTE_SHARED_MIG, true,
+     "there are more tasks than MIG instances: tasks share an instance and its "
+     "memory: start as many tasks as there are instances, or ask for more"},
     {DT_PLACE_NOTE_FEW_CPUS, true,
      "fewer cores than tasks were granted near some GPUs, tasks share them: "
      "ask for more with --cpus-per-task=<n>, or use --dt-cpu-bind=none"},
@@ -133,6 +136,8 @@ static void print_notes(const struct spank_dt *dt, const struct dt_task *task,
     uint32_t all = 0;
     for (uint32_t i = 0; i < task->request.ntasks; i++)
         all |= task->placed[i].notes;
+    if (all & DT_PLACE_NOTE_SHARED_MIG)
+        all &= ~(uint32_t)DT_PLACE_NOTE_SHARED;
     if (task->chosen)
         all &= ~(uint32_t)DT_PLACE_NOTE_NO_PEER; /* all see the same */
     if (!verbose && few_cpus_is_wanted(task))

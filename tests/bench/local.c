@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* local.c - how long an allreduce between two ranks of one node takes, in
  * private and in registered memory, beside what the machine allows: the bounds
- * are what the flag exchange and the copies measured in the same run cost. */
+ * are what the flag exchange and the copies measured in the same run cost. The
+ * last columns are an average beside a sum. */
 #include "coll/node/local.h"
 
 #include <pthread.h>
@@ -135,11 +136,11 @@ static void dirty(char *buf, size_t len)
 }
 
 /* Mean of a run of operations on this rank, dirtying not included. */
-static double run(struct rank *r, size_t len, char *base)
+static double run(struct rank *r, size_t len, char *base, dt_op_t op)
 {
     const struct dt_shape shape = {.coll = DT_COLL_ALLREDUCE,
                                    .dtype = DT_DTYPE_F32,
-                                   .op = DT_OP_SUM,
+                                   .op = op,
                                    .count = len / 4,
                                    .prescale = 1,
                                    .postscale = 1};
@@ -223,7 +224,16 @@ static double slower(struct rank *r, double us)
     return us > other ? us : other;
 }
 
-enum { PRIVATE, REGISTERED, FLAG, FOLD, COPY, COLUMNS };
+enum {
+    PRIVATE,
+    REGISTERED,
+    PRIVATE_AVG,
+    REGISTERED_AVG,
+    FLAG,
+    FOLD,
+    COPY,
+    COLUMNS
+};
 
 static void measure(struct rank *r, size_t len)
 {
@@ -237,8 +247,10 @@ static void measure(struct rank *r, size_t len)
         barrier(r);
         if (r->page->over)
             break;
-        us[PRIVATE][runs] = slower(r, run(r, len, r->plain));
-        us[REGISTERED][runs] = slower(r, run(r, len, r->shared));
+        us[PRIVATE][runs] = slower(r, run(r, len, r->plain, DT_OP_SUM));
+        us[REGISTERED][runs] = slower(r, run(r, len, r->shared, DT_OP_SUM));
+        us[PRIVATE_AVG][runs] = slower(r, run(r, len, r->plain, DT_OP_AVG));
+        us[REGISTERED_AVG][runs] = slower(r, run(r, len, r->shared, DT_OP_AVG));
         us[FLAG][runs] = slower(r, flag_exchange(r));
         us[FOLD][runs] = slower(r, fold_bound(r, len));
         us[COPY][runs] = slower(r, copy_bound(r, len));
@@ -250,10 +262,13 @@ static void measure(struct rank *r, size_t len)
     }
     double bound = 2 * best[FLAG] + best[FOLD];
     if (r->me == 0)
-        printf("%9zu %9.3f %9.3f %9.3f %9.3f %7.3f %9.3f %9.3f %7.2f %7.2f\n",
+        printf("%9zu %9.3f %9.3f %9.3f %9.3f %7.3f %9.3f %9.3f %7.2f %7.2f "
+               "%6.2f %6.2f\n",
                len, calm[PRIVATE], best[PRIVATE], calm[REGISTERED],
                best[REGISTERED], best[FLAG], best[COPY], bound,
-               best[PRIVATE] / bound, best[REGISTERED] / bound);
+               best[PRIVATE] / bound, best[REGISTERED] / bound,
+               best[PRIVATE_AVG] / best[PRIVATE],
+               best[REGISTERED_AVG] / best[REGISTERED]);
     fflush(stdout);
 }
 
@@ -267,9 +282,9 @@ static void run_rank(struct shared_page *page, size_t me, size_t smallest,
     sched_setaffinity(0, sizeof(cpu), &cpu);
     join(&r);
     if (me == 0)
-        printf("%9s %10s %10s %10s %10s %8s %10s %10s %6s %6s\n", "bytes",
-               "private", "best", "registered", "best", "flag", "copy", "bound",
-               "p/copy", "r/bound");
+        printf("%9s %10s %10s %10s %10s %8s %10s %10s %6s %6s %6s %6s\n",
+               "bytes", "private", "best", "registered", "best", "flag", "copy",
+               "bound", "p/copy", "r/bound", "p avg", "r avg");
     for (size_t len = smallest; len <= largest; len *= 4)
         measure(&r, len);
     barrier(&r);

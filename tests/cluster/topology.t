@@ -461,6 +461,13 @@ is 'tasks that must leave the cores near their GPUs: reported without verbose' \
 is 'not where more tasks than CPUs were asked for' "$(crowded salloc -Q -w n0 \
     --exclusive --gpus-per-node=8 srun -Q --overcommit -n$((2 * ncpus)) \
     --dt-gpus true)" ''
+sed '/^Gpu=/s/$/ Part=0/' "$cluster_share/hgx.topo" >"$cluster_share/mig.topo"
+helper "exec cat $cluster_share/mig.topo"
+is 'more tasks than MIG instances: reported without verbose' \
+    "$(sb srun -Q -w n0 -n2 --gpus-per-node=1 --dt-gpus true 2>&1 | grep MIG)" \
+    'dt: note: there are more tasks than MIG instances: tasks share an '\
+'instance and its memory: start as many tasks as there are instances, or ask '\
+'for more'
 helper "exec grep -v ^Nic= $cluster_share/hgx.topo"
 is 'without NICs for RDMA, NCCL chooses its interfaces itself' "$(sb srun -Q \
     -w n0 -n1 --gpus-per-node=1 --dt-gpus "$get" 'NCCL_.*' 2>/dev/null)" ''

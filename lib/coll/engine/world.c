@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "coll/engine/cores.h"
 #include "coll/engine/tag.h"
 #include "coll/engine/device.h"
 
@@ -252,6 +253,7 @@ dt_result_t dt_world_open(struct dt_world **out, struct dt_error *err)
     const struct dt_tl *far = world->tl[world->far];
     bool slow = far && far->slow;
     world->far_spins = slow ? 0 : world->spins;
+    dt_cores_report_shared(world);
     *out = world;
     return DT_SUCCESS;
 }

@@ -148,13 +148,15 @@ uint64_t dt_local_rounds(const struct dt_board *board,
                                   : 2 * (uint64_t)cut_of(board, shape).chunks;
 }
 
-static void reduce(const struct dt_exec_out *out, const void *const *in,
-                   size_t n, size_t count, const struct dt_shape *shape)
+/* Reduce the next count elements of n ranks into nout places. */
+static void reduce(void *const *out, size_t nout, bool non_temporal,
+                   const void *const *in, size_t n, size_t count,
+                   const struct dt_shape *shape)
 {
-    dt_exec_reduce_to(out, in, n, count, shape->dtype, shape->op,
+    const struct dt_exec_out to = {
+        .at = out, .n = nout, .stream = non_temporal, .divisor = n};
+    dt_exec_reduce_to(&to, in, n, count, shape->dtype, shape->op,
                       shape->prescale * shape->postscale);
-    for (size_t i = 0; shape->op == DT_OP_AVG && i < out->n; i++)
-        dt_exec_divide(out->at[i], count, shape->dtype, n);
 }
 
 /* ---- short buffers ---- */
@@ -203,8 +205,7 @@ static bool reduce_all(struct dt_local *local)
         notice |= view.notice;
     }
     void *at = local->recv;
-    reduce(&(struct dt_exec_out){.at = &at, .n = 1}, in, b->board.size,
-           local->shape->count, local->shape);
+    reduce(&at, 1, false, in, b->board.size, local->shape->count, local->shape);
     local->notice = notice;
     local->released = 1;
     local->done = true;
@@ -344,8 +345,8 @@ static bool reduce_whole(struct dt_local *local)
             return false;
     }
     void *at = local->recv;
-    reduce(&(struct dt_exec_out){.at = &at, .n = 1}, in, local->board->size,
-           local->shape->count, local->shape);
+    reduce(&at, 1, false, in, local->board->size, local->shape->count,
+           local->shape);
     dt_board_prefetch_own(local->board->shared, local->round + 2, local->total);
     local->reduced = local->fetched = 1;
     return true;
@@ -360,14 +361,11 @@ static void reduce_slices(struct dt_local *local, const void **in, void **out,
 {
     const struct dt_shape *shape = local->shape;
     const size_t n = local->board->size, elem = dt_dtype_size(shape->dtype);
-    /* the sum of an average is read again soon, to be divided */
-    const bool non_temporal = is(local, ALL_TARGETS) &&
-                              shape->op != DT_OP_AVG &&
-                              local->total > NON_TEMPORAL / n;
+    const bool non_temporal =
+        is(local, ALL_TARGETS) && local->total > NON_TEMPORAL / n;
     for (size_t len; left; left -= len) {
         len = least(SLICE, left);
-        reduce(&(struct dt_exec_out){out, nout, non_temporal}, in, n,
-               len / elem, shape);
+        reduce(out, nout, non_temporal, in, n, len / elem, shape);
         if (slot)
             slot = (char *)memcpy(slot, out[0], len) + len;
         for (size_t i = 0; i < nout; i++)

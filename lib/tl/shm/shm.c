@@ -323,6 +323,7 @@ static dt_result_t connect_peer(struct dt_shm *shm, struct dt_shm_peer *peer,
     dt_inbox_ring(&shm->box, slot, &peer->in);
     /* the pidfd first: if the inbox then turns out to be the right one, the
      * pidfd is that of its process */
+    peer->pid = addr.pid;
     if (addr.pid > 0)
         peer->pidfd = (int)syscall(SYS_pidfd_open, addr.pid, 0);
     int fd;
@@ -372,6 +373,12 @@ static dt_result_t shm_connect(struct dt_tl *tl, const struct dt_tl_peer *cards,
                               i + (i >= my_slot), &cards[rank], err);
     }
     return result;
+}
+
+static pid_t shm_process(const struct dt_tl *tl, size_t rank)
+{
+    const struct dt_shm *shm = (const struct dt_shm *)tl;
+    return shm->peers[shm->peer_of[rank]].pid;
 }
 
 static bool shm_progress(struct dt_tl *tl)
@@ -447,6 +454,7 @@ const struct dt_tl_ops dt_tl_shm = {
     .open = shm_open,
     .address = shm_address,
     .connect = shm_connect,
+    .process = shm_process,
     .isend = shm_isend,
     .irecv = shm_irecv,
     .progress = shm_progress,

@@ -15,6 +15,7 @@
 
 struct dt_shm_peer {
     size_t rank;
+    pid_t pid;
     int pidfd; /* -1: the end of its process cannot be noticed */
     bool gone; /* it had ended before this rank connected */
     struct dt_inbox box;

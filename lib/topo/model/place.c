@@ -308,9 +308,13 @@ static uint32_t note_node(const dt_place_request_t *request)
         notes |= DT_PLACE_NOTE_UNKNOWN;
     if (request->ntasks > request->ngpus)
         notes |= DT_PLACE_NOTE_SHARED;
-    for (size_t i = 0; i < request->ngpus; i++)
+    for (size_t i = 0; i < request->ngpus; i++) {
         if (request->topo->gpu[request->gpu[i]].lost)
             notes |= DT_PLACE_NOTE_LOST;
+        if (notes & DT_PLACE_NOTE_SHARED &&
+            is_mig(request->topo, request->gpu[i]))
+            notes |= DT_PLACE_NOTE_SHARED_MIG;
+    }
     return notes;
 }
 

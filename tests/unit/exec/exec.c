@@ -74,8 +74,14 @@ static size_t differ(const void *got, const void *expected, size_t count,
 
 static char input[MOST_INPUTS][ROOM], output[ROOM], expected[ROOM];
 
+/* what an average is divided by; 0: it is not */
+static const size_t divisors[] = {
+    0,   1,   2,   3,     7,     64,      128,
+    200, 256, 300, 65536, 65537, 1 << 24, (size_t)1 << 31};
+#define NDIVISORS (sizeof(divisors) / sizeof(divisors[0]))
+
 /* Into several places at once, the last of which may be an input; aligned for
- * writing past the caches, all alike, or anyhow. */
+ * writing past the caches, all alike, or anyhow; and divided. */
 static bool fold_to_is_exact(const void *const *in, size_t n, size_t count,
                              dt_dtype_t dtype, dt_op_t op, double scale)
 {
@@ -89,7 +95,13 @@ static bool fold_to_is_exact(const void *const *in, size_t n, size_t count,
         places[o][skip - 1] = places[o][skip + bytes] = 77;
     }
     at[nout] = (void *)(uintptr_t)in[random32() % n];
-    const struct dt_exec_out out = {at, nout + 1, random32() % 2};
+    const struct dt_exec_out out = {
+        .at = at,
+        .n = nout + 1,
+        .stream = random32() % 2,
+        .divisor = op == DT_OP_AVG ? divisors[random32() % NDIVISORS] : 7};
+    if (op == DT_OP_AVG && out.divisor)
+        exact_divide(expected, count, dtype, out.divisor);
     dt_exec_reduce_to(&out, in, n, count, dtype, op, scale);
     bool exact = differ(at[nout], expected, count, dtype) == count;
     for (size_t o = 0; o < nout; o++)
@@ -223,10 +235,8 @@ static void casts(const char *set, dt_dtype_t from)
 
 static void quotients(const char *set, dt_dtype_t dtype)
 {
-    static const size_t divisors[] = {1,   2,   3,     7,      128,
-                                      200, 300, 65537, 1 << 24};
     bool exact = true;
-    for (size_t i = 0; i < sizeof(divisors) / sizeof(divisors[0]); i++)
+    for (size_t i = 1; i < NDIVISORS; i++)
         for (size_t count = 0; count <= 40; count++) {
             size_t some = count == 40 ? MANY : count;
             char *buf = output + count % 8;

@@ -133,6 +133,10 @@ like "tasks: NICs by name" \
     "$(topo --input good.topo --tasks 1 --nics map:mlx5_1)" 'mlx5_1$'
 like "tasks: notes are sentences" "$(topo --input good.topo --tasks 8)" \
     '^note: there are more tasks than GPUs: tasks share a GPU$'
+sed '/^Gpu=/s/$/ Part=0/' good.topo >mig.topo
+like "tasks: MIG instances are shared" \
+    "$(topo --input mig.topo --tasks 8 --gpus 0,2)" \
+    '^note: there are more tasks than MIG instances: tasks share an instance and its memory$'
 like "tasks: and name the tasks that they are about" \
     "$(topo --input good.topo --tasks 2 --gpus 0,2 --cpus 0-3)" \
     '^note: too few CPUs near .* \(task 1\)$'

@@ -245,6 +245,8 @@ static void test_instances(void)
     is_noted(ask(topo, 2), DT_PLACE_NOTE_MIG, "and the user is told");
     is_placed(ask(topo, 10), VISIBLE, "0 0 1 1 2 2 3 3 4 4",
               "more tasks than instances share them");
+    is_noted(ask(topo, 6), DT_PLACE_NOTE_SHARED | DT_PLACE_NOTE_SHARED_MIG,
+             "and the user is told that these are instances");
     is_placed(ask_policy(topo, 5, DT_PLACE_ROTATE, 0), VISIBLE, "0 1 2 3 4",
               "rotate shows no other");
     is_placed(ask_map(topo, 2, DT_PLACE_MASK, 2, (uint64_t[]){0x18, 0x10}),

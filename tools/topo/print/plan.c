@@ -116,6 +116,9 @@ const char *place_note_text(char text[PLACE_NOTE_TEXT],
         return "the topology is not known: GPUs were dealt out in their order";
     case DT_PLACE_NOTE_SHARED:
         return "there are more tasks than GPUs: tasks share a GPU";
+    case DT_PLACE_NOTE_SHARED_MIG:
+        return "there are more tasks than MIG instances: tasks share an "
+               "instance and its memory";
     case DT_PLACE_NOTE_FEW_CPUS:
         return "there are fewer cores than tasks: tasks share CPUs";
     case DT_PLACE_NOTE_FAR_CPUS:
