@@ -32,6 +32,10 @@
  *     then, a line each:
  *       started RANK PID    its process
  *       ended RANK CODE     its exit code, or 128 + the signal
+ *       services            from a task, with a socket (SCM_RIGHTS) to
+ *                           dt-pmixd --services, which pmix/daemon/services.h
+ *                           describes: the daemon then serves until the ranks
+ *                           of all nodes have ended
  *     end of file: the step is over, or slurmstepd has died
  *   daemon -> plugin
  *       ready               and lines NAME=VALUE for the environment of all
@@ -54,5 +58,7 @@
 /* The beginning of the name of a daemon's directory, which is in the user's own
  * of base/userdir.h, or in /tmp. */
 #define DT_STEP_DIRECTORY "dt-pmix."
+/* In that directory, whether the program may start: "ready" or "failed". */
+#define DT_STEP_SERVICES "services"
 
 #endif
