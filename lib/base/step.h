@@ -27,6 +27,9 @@
  *       command ./a.out ... the program of the ranks
  *       hold-own 1          a port is held for each rank of the node; absent: 0
  *       hold-shared 2       ports that the node of rank 0 holds; absent: 0
+ *       listen 60           seconds from the first start of a rank until a
+ *                           program listens at each shared port; absent: 0,
+ *                           for ever
  *       together 1          a rank that fails ends all others; absent: 0
  *       ports 12000-12003   the ports to take for these; absent: any
  *     then, a line each:

@@ -36,6 +36,7 @@
 #define SHUTDOWN_MS   2000
 #define CLOSE_SECONDS 10
 #define SERVICES_MS   2500
+#define LISTEN_LOOKS  16 /* at the held ports, in the time that they have */
 #define SOON_MS       20
 #define WARN_MS       1000
 #define LOOK_MS       200 /* and then each time after ten times as long */
@@ -54,6 +55,7 @@ struct daemon {
     char *warning;               /* of a lost node, to be sent at warn_at */
     pid_t first;                 /* process of the first rank of this node */
     int64_t look_at, look_after; /* for other_pmi.h */
+    int64_t listen_at, listen_until; /* for a program at each held port */
     int64_t net_due, monitor_due, kill_at, warn_at;
     int services; /* a socket to them; -1: none */
     bool services_failed;
@@ -230,6 +232,11 @@ static void on_started(struct daemon *daemon, size_t index, pid_t pid)
     dt_monitor_started(daemon->monitor, index, pid);
     if (daemon->ending)
         daemon->kill_at = dt_pmix_now();
+    if (daemon->step.listen && daemon->listen_until == DT_NEVER) {
+        daemon->listen_at = dt_pmix_now();
+        daemon->listen_until =
+            daemon->listen_at + (int64_t)daemon->step.listen * 1000;
+    }
     if (index != 0 || daemon->step.node != 0 || daemon->step.ranks < 2)
         return;
     daemon->first = pid;
@@ -251,6 +258,25 @@ static void look_for_other_pmi(struct daemon *daemon, int64_t now)
            "each of its ranks runs alone. Start it by srun --mpi=pmi2 "
            "--dt-pmix=none, or use a PMIx program",
            library);
+}
+
+/* The others would wait for the rank that is to listen, each for as long as its
+ * framework does. */
+static void look_for_listeners(struct daemon *daemon, int64_t now)
+{
+    uint16_t port = dt_held_ports_unused(&daemon->held);
+    daemon->listen_at = DT_NEVER;
+    if (!port || daemon->ending)
+        return;
+    if (now < daemon->listen_until) {
+        daemon->listen_at =
+            now + (int64_t)daemon->step.listen * 1000 / LISTEN_LOOKS;
+        return;
+    }
+    report("--dt-rendezvous: no program listens at port %u of node %s, where "
+           "rank 0 is, within %u s (" DT_ENV_TIMEOUT "): the step is ended",
+           (unsigned)port, daemon->step.name, (unsigned)daemon->step.listen);
+    end_ranks(daemon, SIGTERM);
 }
 
 /* recv, and the descriptor that came with it, or -1. */
@@ -375,7 +401,8 @@ static void check_processes(struct daemon *daemon, int64_t now)
 static int sleep_time(const struct daemon *daemon)
 {
     const int64_t dues[] = {daemon->net_due, daemon->monitor_due,
-                            daemon->kill_at, daemon->warn_at, daemon->look_at};
+                            daemon->kill_at, daemon->warn_at,
+                            daemon->look_at, daemon->listen_at};
     int64_t now = dt_pmix_now(), left = dt_pmix_sleep(daemon->pmix);
     for (size_t i = 0; i < sizeof(dues) / sizeof(*dues); i++)
         if (dues[i] - now < left)
@@ -410,6 +437,8 @@ static void progress(struct daemon *daemon)
         send_warning(daemon);
     if (now >= daemon->look_at)
         look_for_other_pmi(daemon, now);
+    if (now >= daemon->listen_at)
+        look_for_listeners(daemon, now);
     if (now >= daemon->kill_at) {
         dt_monitor_signal_all(daemon->monitor, SIGKILL);
         daemon->kill_at = DT_NEVER;
@@ -479,6 +508,7 @@ static dt_result_t prepare(struct daemon *daemon, struct dt_error *err)
 {
     const struct dt_step *step = &daemon->step;
     daemon->kill_at = daemon->warn_at = daemon->look_at = DT_NEVER;
+    daemon->listen_at = daemon->listen_until = DT_NEVER;
     daemon->net_due = step->nodes > 1 ? 0 : DT_NEVER;
     daemon->running = step->nlocal;
     daemon->ended = calloc(step->nlocal, sizeof(*daemon->ended));

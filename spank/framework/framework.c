@@ -12,6 +12,7 @@
 #include <slurm/slurm.h>
 
 #include "base/env.h"
+#include "base/number.h"
 #include "environment.h"
 #include "framework/names.h"
 #include "framework/services.h"
@@ -37,6 +38,7 @@ void dt_framework_configure(spank_t spank, const struct spank_dt *dt, FILE *out)
 {
     struct dt_frameworks chosen;
     char ports[256];
+    int64_t limit;
     if (!is_chosen(dt, &chosen))
         return;
     bool own = dt_frameworks_own(&chosen);
@@ -45,6 +47,9 @@ void dt_framework_configure(spank_t spank, const struct spank_dt *dt, FILE *out)
         return;
     fprintf(out, "hold-own %d\nhold-shared %u\ntogether 1\n", own,
             (unsigned)shared);
+    if (dt_variable_get(spank, DT_ENV_TIMEOUT, ports, sizeof(ports)) &&
+        dt_number_parse(ports, 1, DT_ENV_TIMEOUT_MAX, &limit))
+        fprintf(out, "listen %u\n", (unsigned)limit);
     if (dt_variable_get(spank, "SLURM_STEP_RESV_PORTS", ports, sizeof(ports)) &&
         strspn(ports, "0123456789,-") == strlen(ports))
         fprintf(out, "ports %s\n", ports);
