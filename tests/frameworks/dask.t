@@ -48,4 +48,6 @@ gone()
 }
 ok 'no process of them is left' wait_for 10 gone
 
+template dask '^4 workers, sum 332833500$'
+
 done_testing

@@ -23,4 +23,6 @@ gone()
 }
 ok 'no process of it is left' wait_for 10 gone
 
+template ray '^2 nodes, sum 328350$'
+
 done_testing
