@@ -329,6 +329,14 @@ static dt_result_t check(const struct dt_frameworks *chosen,
                             "a smaller ps:",
                             (unsigned)chosen->ps, chosen->chief ? ",chief" : "",
                             (unsigned)task->ranks);
+    if (chosen->chosen[DT_FRAMEWORK_HOROVOD] &&
+        (uint64_t)task->local_ranks * task->nodes != task->ranks)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "--dt-rendezvous=horovod: %u tasks on %u nodes, %u "
+                            "of them on %s, but each needs the same number: "
+                            "use --ntasks-per-node",
+                            (unsigned)task->ranks, (unsigned)task->nodes,
+                            (unsigned)task->local_ranks, task->host);
     if (chosen->chosen[DT_FRAMEWORK_RAY] && !task->token)
         return dt_error_set(err, DT_ERR_MISMATCH,
                             "--dt-rendezvous=ray: srun has passed no token: "

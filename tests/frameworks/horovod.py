@@ -31,7 +31,7 @@ def call(method, path, body=None):
     return answer.status, value
 
 
-def gather(scope, own, members, value):
+def gather(scope, own, members, value, done=True):
     """The values of all members of a scope, in order."""
     assert call("PUT", f"/{scope}/{own}", json.dumps(value)) == (200, b"")
     values = []
@@ -42,7 +42,8 @@ def gather(scope, own, members, value):
             values.append(json.loads(found))
         else:
             time.sleep(0.02)
-    assert call("DELETE", f"/{scope}/{own}")[0] == 200
+    if done:
+        assert call("DELETE", f"/{scope}/{own}")[0] == 200
     return values
 
 
@@ -54,8 +55,10 @@ assert local == sorted(local) and rank in local, local
 cross = gather(f"cross_{number('LOCAL_RANK')}", number("CROSS_RANK"),
                number("CROSS_SIZE"), rank)
 assert cross[number("CROSS_RANK")] == rank, cross
-# The scope may be used again, once all have done with it, as after a shutdown.
-again = gather(f"mine_{rank}", 0, 1, mine)
+# One that all have done with may be used again, as after a shutdown.
+gather("barrier", rank, size, rank, False)
+assert gather("global", rank, size, "again") == ["again"] * size
+gather(f"mine_{rank}", 0, 1, rank)
 assert call("GET", f"/mine_{rank}/0")[0] == 404
 assert call("GET", "/nothing")[0] == 400
 print(f"OK rank {rank} of {size}", flush=True)

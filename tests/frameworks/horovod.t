@@ -7,11 +7,16 @@
 # shellcheck source=tests/frameworks/framework.sh
 . "$(dirname "$0")/framework.sh"
 python=/usr/bin/python3
+# shellcheck disable=SC2119 # no arguments
 framework_up
 
 out=$(four --dt-rendezvous=horovod "$python" "$here/horovod.py")
 is 'exit code' "$?" 0
 all_ok '2 nodes of 2 ranks' "$out" 4
+out=$(sb srun -Q -N2 -n4 --distribution=plane=3 --dt-rendezvous=horovod \
+    "$python" "$here/horovod.py" 2>&1)
+like 'nodes with different numbers of tasks are refused' "$out" \
+    'dt: --dt-rendezvous=horovod: 4 tasks .* use --ntasks-per-node'
 cat >"$cluster_share/show" <<'END'
 #!/bin/sh
 # the variables in one line, and how many addresses the interface has

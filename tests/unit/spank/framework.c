@@ -237,6 +237,10 @@ static void test_failures(void)
     fails("tensorflow,chief,ps:3", &task, 0, DT_ERR_INVALID_ARG,
           "ps:3,chief leaves none of the 4 tasks");
     fails("torch", &task, 1, DT_ERR_NO_MEMORY, "no memory");
+    other.local_ranks = 3;
+    fails("horovod", &other, 0, DT_ERR_INVALID_ARG,
+          "4 tasks on 2 nodes, 3 of them on n1, but each needs the same");
+    other = task;
     other.token = NULL;
     fails("ray", &other, 0, DT_ERR_MISMATCH, "srun has passed no token");
     other.shared = NULL;
