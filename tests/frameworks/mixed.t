@@ -24,7 +24,7 @@ port=\${MASTER_PORT:-\$HOROVOD_GLOO_RENDEZVOUS_PORT}
 [ -z "\$port" ] || echo "\$port" >"\$directory/port.\$step"
 touch "\$directory/task.\$step.\$SLURM_PROCID"
 until [ "\$(ls "\$directory" | grep -c task)" = $((4 * steps)) ]; do
-    sleep 0.2
+    sleep $((1 + steps / 10)) # many look
 done
 exec "\$@"
 END
