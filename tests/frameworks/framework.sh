@@ -69,6 +69,7 @@ print(m.version(sys.argv[1]))' "${package/tensorflow/tensorflow-cpu}")"
     framework_up
 }
 
+# shellcheck disable=SC2120 # most tests pass none
 framework_up() # ARG... (of cluster_up)
 {
     # shellcheck source=tests/lib/cluster.sh

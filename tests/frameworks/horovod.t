@@ -35,7 +35,7 @@ HOROVOD_SIZE=4 [1-9]"
 
 gone()
 {
-    ! pgrep -f '/services/horovod [a-z]* [0-9]' >/dev/null
+    ! pgrep -f "$DT_PREFIX/libexec/slurm-dt/services/horovod " >/dev/null
 }
 ok 'no service is left' wait_for 10 gone
 
