@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "base/number.h"
 #include "base/step.h"
+#include "framework/framework.h"
 #include "placement/grant.h"
 #include "placement/table.h"
 #include "requeue/requeue.h"
@@ -131,6 +132,7 @@ void dt_local_user_init(spank_t spank, const struct spank_dt *dt)
     if (!dt_is_task_step(spank))
         return;
     dt_ckpt_local(spank, dt);
+    dt_framework_local(dt);
     if (dt_wants_pmix(dt))
         choose_server(spank, dt);
     if (gpus->type != DT_OPTION_SET)

@@ -212,8 +212,8 @@ static const struct {
         {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
           {"help", DT_OPTION_HELP, 0, NULL, NULL}},
          "[verbose,] and torch, lightning, accelerate, deepspeed, sagemaker, "
-         "torchrun, jax, tensorflow[,chief][,ps:<n>], mpi4py, c, some of them "
-         "with commas, none or help",
+         "torchrun[,elastic], jax, tensorflow[,chief][,ps:<n>], horovod, ray, "
+         "dask, mpi4py, c, some of them with commas, none or help",
          "--dt-rendezvous=[verbose,]<framework>[,...] sets in each task the "
          "variables by which\n"
          "the ranks of a framework find each other, with a port that is held "
@@ -226,11 +226,18 @@ static const struct {
          "SM_NUM_GPUS, SM_MODEL_DIR\n"
          "  torchrun     PET_NNODES, PET_NPROC_PER_NODE, PET_NODE_RANK, "
          "PET_MASTER_ADDR,\n"
-         "               PET_MASTER_PORT; one task per node\n"
+         "               PET_MASTER_PORT; one task per node; with ,elastic "
+         "PET_RDZV_BACKEND,\n"
+         "               PET_RDZV_ID, PET_RDZV_ENDPOINT for the last three\n"
          "  jax          JAX_COORDINATOR_ADDRESS\n"
          "  tensorflow   TF_CONFIG; with ,chief rank 0 is the chief, with "
          ",ps:<n> the last n\n"
          "               ranks are parameter servers\n"
+         "  horovod      HOROVOD_RANK, HOROVOD_SIZE and others, and its store\n"
+         "  ray          RAY_ADDRESS, RAY_AUTH_MODE, RAY_AUTH_TOKEN, and its "
+         "head and workers\n"
+         "  dask         DASK_SCHEDULER_ADDRESS, and its scheduler and "
+         "workers\n"
          "  mpi4py, c    nothing: PMIx is there already\n"
          "  none         as if the option had not been given\n"
          "  help         this list\n"

@@ -163,6 +163,8 @@ void dt_remote_task_exit(spank_t spank, struct spank_dt *dt)
         spank_get_item(spank, S_TASK_GLOBAL_ID, &rank) == ESPANK_SUCCESS &&
         spank_get_item(spank, S_TASK_EXIT_STATUS, &status) == ESPANK_SUCCESS)
         last = dt_daemon_notify_ended(&dt->daemon, rank, status);
+    if (last && dt_framework_serves(dt))
+        dt_daemon_linger(&dt->daemon, dt_log_error);
     if (last)
         dt_daemon_end(&dt->daemon, dt_log_error);
     else
@@ -219,6 +221,6 @@ void dt_remote_task_init(spank_t spank, const struct spank_dt *dt)
     if (rc == DT_SUCCESS)
         rc = dt_framework_task_init(spank, dt, &err);
     if (rc != DT_SUCCESS) /* once per node, unless it is about this task only */
-        refuse(err.text, task.bound || task.local_rank == 0);
+        refuse(err.text, *err.text && (task.bound || task.local_rank == 0));
     dt_task_fini(&task);
 }

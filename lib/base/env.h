@@ -43,6 +43,9 @@
  * that it has set, with commas */
 #define DT_ENV_RENDEZVOUS "DT_RENDEZVOUS"
 
+/* plugin in srun -> plugin in slurmstepd, which removes it: RAY_AUTH_TOKEN */
+#define DT_ENV_RAY_TOKEN "SLURM_DT_RAY_TOKEN"
+
 /* PMIx server -> supervisor: its socket, pmix/daemon/control_socket.h */
 #define DT_ENV_PMIX_CONTROL "DT_PMIX_CONTROL"
 

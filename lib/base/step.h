@@ -27,11 +27,18 @@
  *       command ./a.out ... the program of the ranks
  *       hold-own 1          a port is held for each rank of the node; absent: 0
  *       hold-shared 2       ports that the node of rank 0 holds; absent: 0
+ *       listen 60           seconds from the first start of a rank until a
+ *                           program listens at each shared port; absent: 0,
+ *                           for ever
  *       together 1          a rank that fails ends all others; absent: 0
  *       ports 12000-12003   the ports to take for these; absent: any
  *     then, a line each:
  *       started RANK PID    its process
  *       ended RANK CODE     its exit code, or 128 + the signal
+ *       services            from a task, with a socket (SCM_RIGHTS) to
+ *                           dt-pmixd --services, which pmix/daemon/services.h
+ *                           describes: the daemon then serves until the ranks
+ *                           of all nodes have ended
  *     end of file: the step is over, or slurmstepd has died
  *   daemon -> plugin
  *       ready               and lines NAME=VALUE for the environment of all
@@ -54,5 +61,7 @@
 /* The beginning of the name of a daemon's directory, which is in the user's own
  * of base/userdir.h, or in /tmp. */
 #define DT_STEP_DIRECTORY "dt-pmix."
+/* In that directory, whether the program may start: "ready" or "failed". */
+#define DT_STEP_SERVICES "services"
 
 #endif

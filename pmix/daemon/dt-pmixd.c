@@ -27,6 +27,7 @@
 #include "daemon/other_pmi.h"
 #include "daemon/serve_rendezvous.h"
 #include "daemon/process_monitor.h"
+#include "daemon/services.h"
 #include "server/server.h"
 #include "server/proxy_client.h"
 
@@ -34,6 +35,8 @@
 #define GRACE_MS      2000
 #define SHUTDOWN_MS   2000
 #define CLOSE_SECONDS 10
+#define SERVICES_MS   2500
+#define LISTEN_LOOKS  16 /* at the held ports, in the time that they have */
 #define SOON_MS       20
 #define WARN_MS       1000
 #define LOOK_MS       200 /* and then each time after ten times as long */
@@ -52,7 +55,10 @@ struct daemon {
     char *warning;               /* of a lost node, to be sent at warn_at */
     pid_t first;                 /* process of the first rank of this node */
     int64_t look_at, look_after; /* for other_pmi.h */
+    int64_t listen_at, listen_until; /* for a program at each held port */
     int64_t net_due, monitor_due, kill_at, warn_at;
+    int services; /* a socket to them; -1: none */
+    bool services_failed;
     bool control_waits, over, ending;
 };
 
@@ -226,6 +232,11 @@ static void on_started(struct daemon *daemon, size_t index, pid_t pid)
     dt_monitor_started(daemon->monitor, index, pid);
     if (daemon->ending)
         daemon->kill_at = dt_pmix_now();
+    if (daemon->step.listen && daemon->listen_until == DT_NEVER) {
+        daemon->listen_at = dt_pmix_now();
+        daemon->listen_until =
+            daemon->listen_at + (int64_t)daemon->step.listen * 1000;
+    }
     if (index != 0 || daemon->step.node != 0 || daemon->step.ranks < 2)
         return;
     daemon->first = pid;
@@ -249,19 +260,76 @@ static void look_for_other_pmi(struct daemon *daemon, int64_t now)
            library);
 }
 
+/* The others would wait for the rank that is to listen, each for as long as its
+ * framework does. */
+static void look_for_listeners(struct daemon *daemon, int64_t now)
+{
+    uint16_t port = dt_held_ports_unused(&daemon->held);
+    daemon->listen_at = DT_NEVER;
+    if (!port || daemon->ending)
+        return;
+    if (now < daemon->listen_until) {
+        daemon->listen_at =
+            now + (int64_t)daemon->step.listen * 1000 / LISTEN_LOOKS;
+        return;
+    }
+    report("--dt-rendezvous: no program listens at port %u of node %s, where "
+           "rank 0 is, within %u s (" DT_ENV_TIMEOUT "): the step is ended",
+           (unsigned)port, daemon->step.name, (unsigned)daemon->step.listen);
+    end_ranks(daemon, SIGTERM);
+}
+
+/* recv, and the descriptor that came with it, or -1. */
+static ssize_t receive(char *text, size_t size, int *fd)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {text, size};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    ssize_t n = recvmsg(PLUGIN, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *header = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    *fd = -1;
+    if (header && header->cmsg_level == SOL_SOCKET &&
+        header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof(*fd)))
+        memcpy(fd, CMSG_DATA(header), sizeof(*fd));
+    return n;
+}
+
+/* One that no packet is meant to bring is closed. */
+static void keep_services(struct daemon *daemon, int fd, bool services)
+{
+    if (fd >= 0 && services && daemon->services < 0)
+        daemon->services = fd;
+    else if (fd >= 0)
+        close(fd);
+}
+
 static void receive_plugin(struct daemon *daemon)
 {
+    static const char services[] = "services";
     char text[256];
     struct dt_step_event event;
     struct dt_error why;
     for (;;) {
-        ssize_t n = recv(PLUGIN, text, sizeof(text), MSG_DONTWAIT);
+        int fd;
+        ssize_t n = receive(text, sizeof(text), &fd);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (n <= 0) {
             daemon->over = true;
             return;
         }
+        bool serves = n == sizeof(services) - 1 &&
+                      !memcmp(text, services, sizeof(services) - 1);
+        keep_services(daemon, fd, serves);
+        if (serves)
+            continue;
         if (dt_step_read_event(&daemon->step, text, (size_t)n, &event, &why) !=
             DT_SUCCESS)
             report("node %s: %s", daemon->step.name, why.text);
@@ -270,6 +338,51 @@ static void receive_plugin(struct daemon *daemon)
         else
             on_started(daemon, event.rank, event.number);
     }
+}
+
+/* Without them the ranks cannot work. */
+static void receive_services(struct daemon *daemon)
+{
+    static const char failed[] = "failed ";
+    char text[1024];
+    if (daemon->services < 0 || daemon->services_failed)
+        return;
+    ssize_t n = recv(daemon->services, text, sizeof(text) - 1, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    text[n > 0 ? n : 0] = '\0';
+    if (n <= 0)
+        report("--dt-rendezvous: its services on node %s were killed: the step "
+               "is ended",
+               daemon->step.name);
+    else if (!strncmp(text, failed, sizeof(failed) - 1))
+        report("%.400s", text + sizeof(failed) - 1);
+    daemon->services_failed = true;
+    end_ranks(daemon, SIGTERM);
+}
+
+/* They end when this end of the socket is shut. */
+static void end_services(const struct daemon *daemon)
+{
+    struct pollfd ended = {daemon->services, POLLIN, 0};
+    int64_t until = dt_pmix_now() + SERVICES_MS;
+    char text[1024];
+    if (daemon->services < 0)
+        return;
+    shutdown(daemon->services, SHUT_WR);
+    for (int64_t left; (left = until - dt_pmix_now()) > 0;)
+        if (poll(&ended, 1, (int)left) == 1 &&
+            recv(daemon->services, text, sizeof(text), 0) <= 0)
+            break;
+    close(daemon->services);
+}
+
+/* What serves other nodes, too, ends with the last rank of all. */
+static bool is_needed(const struct daemon *daemon)
+{
+    return daemon->running ||
+           (daemon->services >= 0 && !daemon->services_failed &&
+            !dt_pmix_all_ended(daemon->pmix));
 }
 
 static void check_processes(struct daemon *daemon, int64_t now)
@@ -288,7 +401,8 @@ static void check_processes(struct daemon *daemon, int64_t now)
 static int sleep_time(const struct daemon *daemon)
 {
     const int64_t dues[] = {daemon->net_due, daemon->monitor_due,
-                            daemon->kill_at, daemon->warn_at, daemon->look_at};
+                            daemon->kill_at, daemon->warn_at,
+                            daemon->look_at, daemon->listen_at};
     int64_t now = dt_pmix_now(), left = dt_pmix_sleep(daemon->pmix);
     for (size_t i = 0; i < sizeof(dues) / sizeof(*dues); i++)
         if (dues[i] - now < left)
@@ -300,15 +414,17 @@ static int sleep_time(const struct daemon *daemon)
 
 static void progress(struct daemon *daemon)
 {
-    struct pollfd polls[3 + DT_CONTROL_POLLS] = {
+    struct pollfd polls[4 + DT_CONTROL_POLLS] = {
         {PLUGIN, POLLIN, 0},
         {dt_pmix_fd(daemon->pmix), POLLIN, 0},
-        {daemon->join.net ? dt_net_fd(daemon->join.net) : -1, POLLIN, 0}};
+        {daemon->join.net ? dt_net_fd(daemon->join.net) : -1, POLLIN, 0},
+        {daemon->services_failed ? -1 : daemon->services, POLLIN, 0}};
     struct dt_error err;
-    dt_control_poll(daemon->control, polls + 3);
+    dt_control_poll(daemon->control, polls + 4);
     poll(polls, sizeof(polls) / sizeof(*polls), sleep_time(daemon));
     int64_t now = dt_pmix_now();
     receive_plugin(daemon);
+    receive_services(daemon);
     if (daemon->join.net)
         daemon->net_due = dt_net_progress(daemon->join.net, now);
     check_processes(daemon, now);
@@ -321,6 +437,8 @@ static void progress(struct daemon *daemon)
         send_warning(daemon);
     if (now >= daemon->look_at)
         look_for_other_pmi(daemon, now);
+    if (now >= daemon->listen_at)
+        look_for_listeners(daemon, now);
     if (now >= daemon->kill_at) {
         dt_monitor_signal_all(daemon->monitor, SIGKILL);
         daemon->kill_at = DT_NEVER;
@@ -390,6 +508,7 @@ static dt_result_t prepare(struct daemon *daemon, struct dt_error *err)
 {
     const struct dt_step *step = &daemon->step;
     daemon->kill_at = daemon->warn_at = daemon->look_at = DT_NEVER;
+    daemon->listen_at = daemon->listen_until = DT_NEVER;
     daemon->net_due = step->nodes > 1 ? 0 : DT_NEVER;
     daemon->running = step->nlocal;
     daemon->ended = calloc(step->nlocal, sizeof(*daemon->ended));
@@ -465,6 +584,7 @@ static void tear_down(struct daemon *daemon)
         dt_pmix_dispatch(daemon->pmix, &why);
     daemon->join.net = NULL;
     dt_net_close(net, SHUTDOWN_MS);
+    end_services(daemon);
     dt_control_close(daemon->control);
     signal(SIGALRM, SIG_DFL);
     alarm(CLOSE_SECONDS);
@@ -493,7 +613,7 @@ static dt_result_t read_step(struct dt_step *step, struct dt_error *err)
 
 static int serve(void)
 {
-    struct daemon daemon = {.over = false};
+    struct daemon daemon = {.services = -1};
     struct dt_error err;
     char text[sizeof(err.text) + 16];
     dt_result_t rc = read_step(&daemon.step, &err);
@@ -501,7 +621,7 @@ static int serve(void)
         rc = dt_directory_make(daemon.step.directory, &err);
     if (rc == DT_SUCCESS) {
         rc = set_up(&daemon, &err);
-        while (rc == DT_SUCCESS && !daemon.over && daemon.running)
+        while (rc == DT_SUCCESS && !daemon.over && is_needed(&daemon))
             progress(&daemon);
         tear_down(&daemon);
         dt_directory_remove(daemon.step.directory, NULL);
@@ -529,6 +649,7 @@ static int clean(const char *directory)
 static const char usage_text[] =
     "usage: dt-pmixd               serve a step, for the Slurm plugin\n"
     "       dt-pmixd --meet ...    serve the rendezvous of a step, for srun\n"
+    "       dt-pmixd --services ...  serve a framework, for the Slurm plugin\n"
     "       dt-pmixd --clean DIR   remove the files of a killed server\n"
     "       dt-pmixd --help | --version\n";
 
@@ -556,6 +677,8 @@ int main(int argc, char **argv)
         dt_pmix_proxy_client_run();
     if (!strcmp(argv[1], "--meet"))
         return dt_serve_rendezvous(argc - 2, argv + 2);
+    if (!strcmp(argv[1], "--services"))
+        return dt_services_run(argc - 2, argv + 2);
     if (!strcmp(argv[1], "--clean") && argc == 3)
         return clean(argv[2]);
     if (!strcmp(argv[1], "--help") && argc == 2) {

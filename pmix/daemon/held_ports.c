@@ -115,7 +115,8 @@ dt_result_t dt_held_ports_open(struct dt_held_ports *held,
     const struct dt_map_entry mine = {.ranks = step->local,
                                       .nranks = step->nlocal};
     size_t n = wanted(step, &mine);
-    *held = (struct dt_held_ports){.n = 0};
+    *held = (struct dt_held_ports){
+        .nshared = has_first(&mine) ? step->hold_shared : 0};
     if (!n)
         return DT_SUCCESS;
     held->fd = calloc(n, sizeof(*held->fd));
@@ -140,6 +141,49 @@ void dt_held_ports_close(struct dt_held_ports *held)
     free(held->fd);
     free(held->port);
     *held = (struct dt_held_ports){.n = 0};
+}
+
+/* ---- who listens ---- */
+
+/* The port of a listener, of a line such as
+ *   0: 0100007F:1F90 00000000:0000 0A ...
+ * or 0. */
+static uint16_t listener_port(const char *line)
+{
+    static const char listens[] = "0A";
+    uint64_t port;
+    const char *at = strchr(line, ':');
+    at = at ? strchr(at + 1, ':') : NULL;
+    if (!at++ || !dt_number_scan(&at, 16, UINT16_MAX, &port) || *at++ != ' ')
+        return 0;
+    at += strcspn(at, " ");
+    return !strncmp(at + (*at == ' '), listens, sizeof(listens) - 1)
+               ? (uint16_t)port
+               : 0;
+}
+
+static void mark_used(struct dt_held_ports *held, uint16_t port)
+{
+    for (size_t i = 0; i < held->nshared; i++)
+        if (held->port[held->n - held->nshared + i] == port)
+            held->used |= 1u << i;
+}
+
+uint16_t dt_held_ports_unused(struct dt_held_ports *held)
+{
+    static const char *const tables[] = {"/proc/net/tcp", "/proc/net/tcp6"};
+    char line[512];
+    for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
+        FILE *table = fopen(tables[i], "re");
+        while (table && fgets(line, sizeof(line), table))
+            mark_used(held, listener_port(line));
+        if (table)
+            fclose(table);
+    }
+    for (size_t i = 0; i < held->nshared; i++)
+        if (!(held->used & 1u << i))
+            return held->port[held->n - held->nshared + i];
+    return 0;
 }
 
 /* ---- those of all nodes ---- */

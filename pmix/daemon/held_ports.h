@@ -16,7 +16,8 @@
 struct dt_held_ports {
     int *fd;
     uint16_t *port; /* first the ranks' own, then the shared ones */
-    size_t n;
+    size_t n, nshared;
+    uint32_t used; /* a bit for each shared port at which one has listened */
 };
 
 /* Hold what the step wants of this node; of step->ports, where it names any.
@@ -26,6 +27,10 @@ dt_result_t dt_held_ports_open(struct dt_held_ports *held,
                                struct dt_error *err);
 /* held may be all 0 */
 void dt_held_ports_close(struct dt_held_ports *held);
+
+/* Look at which shared ports programs listen now: a port at which none has yet,
+ * or 0. */
+uint16_t dt_held_ports_unused(struct dt_held_ports *held);
 
 /* Print those of all nodes, as base/step.h has them. MISMATCH: a node holds
  * another number than the step wants. */

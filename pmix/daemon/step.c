@@ -110,6 +110,7 @@ static bool read_value(struct dt_step *step, const char *key, char *value,
                    {"limit", &step->limit, 1, 86400},
                    {"hold-own", &step->hold_own, 0, 1},
                    {"hold-shared", &step->hold_shared, 0, 16},
+                   {"listen", &step->listen, 0, 604800},
                    {"together", &step->together, 0, 1}};
     const struct {
         const char *key, **text;

@@ -18,6 +18,7 @@ struct dt_step {
     uint16_t port;             /* of the rendezvous; 0: of job and step */
     /* ports to hold: for each rank (0, 1); at the node of rank 0 */
     uint32_t hold_own, hold_shared;
+    uint32_t listen;   /* seconds until programs listen at these; 0: for ever */
     uint32_t together; /* 1: a rank that fails ends all others */
     /* parts of text; NULL if not given */
     const char *name, *hosts, *srun, *directory, *auth, *munge, *command;

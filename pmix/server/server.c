@@ -317,6 +317,14 @@ static void end_rank(struct dt_pmix *pmix, size_t rank, enum dt_mesh_end how,
     settle_clients(pmix);
 }
 
+bool dt_pmix_all_ended(const struct dt_pmix *pmix)
+{
+    size_t rank = 0;
+    while (rank < pmix->job.map->ranks && dt_mesh_rank(pmix->mesh, rank)->ended)
+        rank++;
+    return rank == pmix->job.map->ranks;
+}
+
 void dt_pmix_ended(struct dt_pmix *pmix, size_t rank, int code)
 {
     end_rank(pmix, rank, DT_END_EXIT, code);

@@ -66,6 +66,9 @@ void dt_pmix_ended(struct dt_pmix *pmix, size_t rank, int code);
  * kills it. */
 void dt_pmix_stopped(struct dt_pmix *pmix, size_t rank);
 
+/* Have all ranks of the step ended, or their nodes? */
+bool dt_pmix_all_ended(const struct dt_pmix *pmix);
+
 /* May a new process be started as this rank, of this node, which has ended?
  * IN_PROGRESS: PMIx still removes the old one; ask once more after
  * dt_pmix_dispatch. The environment is the one that the rank had. The other

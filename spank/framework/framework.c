@@ -6,14 +6,20 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <slurm/slurm.h>
 
 #include "base/env.h"
+#include "base/number.h"
 #include "environment.h"
 #include "framework/names.h"
+#include "framework/services.h"
 #include "framework/variables.h"
+#include "placement/system.h"
+
+enum { TOKEN_BYTES = 32 };
 
 static bool is_chosen(const struct spank_dt *dt, struct dt_frameworks *chosen)
 {
@@ -32,6 +38,7 @@ void dt_framework_configure(spank_t spank, const struct spank_dt *dt, FILE *out)
 {
     struct dt_frameworks chosen;
     char ports[256];
+    int64_t limit;
     if (!is_chosen(dt, &chosen))
         return;
     bool own = dt_frameworks_own(&chosen);
@@ -40,9 +47,39 @@ void dt_framework_configure(spank_t spank, const struct spank_dt *dt, FILE *out)
         return;
     fprintf(out, "hold-own %d\nhold-shared %u\ntogether 1\n", own,
             (unsigned)shared);
+    if (dt_variable_get(spank, DT_ENV_TIMEOUT, ports, sizeof(ports)) &&
+        dt_number_parse(ports, 1, DT_ENV_TIMEOUT_MAX, &limit))
+        fprintf(out, "listen %u\n", (unsigned)limit);
     if (dt_variable_get(spank, "SLURM_STEP_RESV_PORTS", ports, sizeof(ports)) &&
         strspn(ports, "0123456789,-") == strlen(ports))
         fprintf(out, "ports %s\n", ports);
+}
+
+bool dt_framework_serves(const struct spank_dt *dt)
+{
+    struct dt_frameworks chosen;
+    bool serves = false;
+    if (!is_chosen(dt, &chosen))
+        return false;
+    for (int port = DT_PORT_SERVICES; port < DT_NPORTS; port++)
+        serves =
+            serves || dt_frameworks_use(&chosen, (enum dt_framework_port)port);
+    return serves;
+}
+
+/* Who has it may use the step's Ray. */
+void dt_framework_local(const struct spank_dt *dt)
+{
+    struct dt_frameworks chosen;
+    uint8_t chance[TOKEN_BYTES];
+    char token[2 * TOKEN_BYTES + 1];
+    unsetenv(DT_ENV_RAY_TOKEN);
+    if (!is_chosen(dt, &chosen) || !chosen.chosen[DT_FRAMEWORK_RAY] ||
+        getrandom(chance, sizeof(chance), 0) != sizeof(chance))
+        return;
+    for (size_t i = 0; i < TOKEN_BYTES; i++)
+        snprintf(token + 2 * i, 3, "%02x", chance[i]);
+    setenv(DT_ENV_RAY_TOKEN, token, 1);
 }
 
 /* ---- a step around this one ---- */
@@ -159,6 +196,8 @@ static dt_result_t identify(spank_t spank, struct dt_framework_task *task,
 {
     int local_rank;
     if (spank_get_item(spank, S_TASK_ID, &local_rank) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_ID, &task->job) != ESPANK_SUCCESS ||
+        spank_get_item(spank, S_JOB_STEPID, &task->step) != ESPANK_SUCCESS ||
         spank_get_item(spank, S_TASK_GLOBAL_ID, &task->rank) !=
             ESPANK_SUCCESS ||
         spank_get_item(spank, S_JOB_TOTAL_TASK_COUNT, &task->ranks) !=
@@ -214,11 +253,26 @@ static void print_notes(spank_t spank, const struct dt_frameworks *chosen,
               stderr);
 }
 
+/* The interface of the route to the first node, on which that is the one that
+ * has the address; "lo" where the step has one node. */
+static void find_interface(const char *shared, char name[IF_NAMESIZE])
+{
+    char host[64] = "";
+    size_t length = shared ? strcspn(shared, ",") : 0;
+    const char *colon = shared ? memrchr(shared, ':', length) : NULL;
+    bool six = shared && *shared == '[';
+    if (colon)
+        snprintf(host, sizeof(host), "%.*s",
+                 (int)(colon - shared) - (six ? 2 : 0), shared + six);
+    if (!colon || !dt_system_interface(host, name))
+        snprintf(name, IF_NAMESIZE, "lo");
+}
+
 static dt_result_t start(spank_t spank, const struct spank_dt *dt,
                          const struct dt_frameworks *chosen,
                          struct dt_framework_task *task, struct dt_error *err)
 {
-    char directory[4096];
+    char directory[4096], token[2 * TOKEN_BYTES + 1], interface[IF_NAMESIZE];
     const char *host = getenv("SLURMD_NODENAME"); /* slurmd's, not the job's */
     char *own = find_line(dt->daemon.env, "held-own");
     char *shared = find_line(dt->daemon.env, "held-shared");
@@ -227,9 +281,17 @@ static dt_result_t start(spank_t spank, const struct spank_dt *dt,
     task->host = host ? host : "localhost";
     task->hosts = hosts ? hosts : "";
     task->directory = getcwd(directory, sizeof(directory)) ? directory : ".";
+    task->token = dt_variable_get(spank, DT_ENV_RAY_TOKEN, token, sizeof(token))
+                      ? token
+                      : NULL;
+    spank_unsetenv(spank, DT_ENV_RAY_TOKEN);
+    find_interface(shared, interface);
+    task->interface = interface;
     task->own = own;
     task->shared = shared;
     dt_result_t rc = set_all(spank, dt, chosen, task, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_services_task_init(spank, dt, chosen, task, err);
     free(own);
     free(shared);
     free(hosts);

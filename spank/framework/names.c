@@ -22,6 +22,9 @@ static const struct {
     [DT_FRAMEWORK_TORCHRUN] = {"torchrun", DT_PORT_TORCHRUN},
     [DT_FRAMEWORK_JAX] = {"jax", DT_PORT_JAX},
     [DT_FRAMEWORK_TENSORFLOW] = {"tensorflow", NO_PORT},
+    [DT_FRAMEWORK_HOROVOD] = {"horovod", DT_PORT_HOROVOD},
+    [DT_FRAMEWORK_RAY] = {"ray", DT_PORT_RAY},
+    [DT_FRAMEWORK_DASK] = {"dask", DT_PORT_DASK},
     [DT_FRAMEWORK_MPI4PY] = {"mpi4py", NO_PORT},
     [DT_FRAMEWORK_C] = {"c", NO_PORT},
 };
@@ -36,6 +39,10 @@ static bool take_role(const char *item, size_t length,
 {
     const char *at = item + 3;
     uint64_t ps;
+    if (is(item, length, "elastic") && !chosen->elastic) {
+        chosen->elastic = chosen->chosen[DT_FRAMEWORK_TORCHRUN];
+        return chosen->elastic;
+    }
     if (!chosen->chosen[DT_FRAMEWORK_TENSORFLOW])
         return false;
     if (is(item, length, "chief") && !chosen->chief) {
@@ -91,4 +98,18 @@ uint32_t dt_frameworks_shared(const struct dt_frameworks *chosen)
     for (int port = 0; port < DT_NPORTS; port++)
         n += dt_frameworks_use(chosen, (enum dt_framework_port)port);
     return n;
+}
+
+const char *dt_frameworks_service(enum dt_framework_port port,
+                                  const char **variable)
+{
+    static const struct {
+        const char *name, *variable;
+    } services[DT_NPORTS] = {
+        [DT_PORT_HOROVOD] = {"horovod", "HOROVOD_GLOO_RENDEZVOUS_PORT"},
+        [DT_PORT_RAY] = {"ray", "RAY_ADDRESS"},
+        [DT_PORT_DASK] = {"dask", "DASK_SCHEDULER_ADDRESS"},
+    };
+    *variable = services[port].variable;
+    return services[port].name;
 }

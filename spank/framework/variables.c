@@ -133,6 +133,18 @@ static void put_sagemaker(const struct dt_frameworks *chosen,
     text(out, "SM_MODEL_DIR", task->directory);
 }
 
+/* The nodes find each other by a store, may leave, and are numbered anew. */
+static void put_elastic(const struct dt_framework_task *task,
+                        const struct endpoint *at, struct output *out)
+{
+    char id[32];
+    snprintf(id, sizeof(id), "%u.%u", (unsigned)task->job,
+             (unsigned)task->step);
+    text(out, "PET_RDZV_BACKEND", "c10d");
+    text(out, "PET_RDZV_ID", id);
+    text(out, "PET_RDZV_ENDPOINT", at->both);
+}
+
 /* torchrun starts one rank by default, which is right where no GPUs are. */
 static bool put_torchrun(const struct dt_frameworks *chosen,
                          const struct dt_framework_task *task,
@@ -145,6 +157,10 @@ static bool put_torchrun(const struct dt_frameworks *chosen,
         return false;
     number(out, "PET_NNODES", task->nodes);
     number(out, "PET_NPROC_PER_NODE", task->gpus ? task->gpus : 1);
+    if (chosen->elastic) {
+        put_elastic(task, &at, out);
+        return true;
+    }
     number(out, "PET_NODE_RANK", task->node);
     text(out, "PET_MASTER_ADDR", at.host);
     text(out, "PET_MASTER_PORT", at.port);
@@ -229,6 +245,70 @@ static bool put_tensorflow(const struct dt_frameworks *chosen,
     return complete;
 }
 
+/* ---- those with services ---- */
+
+/* What horovodrun sets: its own MPI is not used. */
+static bool put_horovod(const struct dt_frameworks *chosen,
+                        const struct dt_framework_task *task,
+                        struct output *out)
+{
+    struct endpoint at;
+    if (!chosen->chosen[DT_FRAMEWORK_HOROVOD])
+        return true;
+    if (!find_shared(chosen, task, DT_PORT_HOROVOD, &at))
+        return false;
+    text(out, "HOROVOD_CONTROLLER", "gloo");
+    text(out, "HOROVOD_CPU_OPERATIONS", "gloo");
+    text(out, "HOROVOD_GLOO_RENDEZVOUS_ADDR", at.host);
+    text(out, "HOROVOD_GLOO_RENDEZVOUS_PORT", at.port);
+    text(out, "HOROVOD_GLOO_IFACE", task->interface);
+    text(out, "HOROVOD_HOSTNAME", task->host);
+    number(out, "HOROVOD_RANK", task->rank);
+    number(out, "HOROVOD_SIZE", task->ranks);
+    number(out, "HOROVOD_LOCAL_RANK", task->local_rank);
+    number(out, "HOROVOD_LOCAL_SIZE", task->local_ranks);
+    number(out, "HOROVOD_CROSS_RANK", task->node);
+    number(out, "HOROVOD_CROSS_SIZE", task->nodes);
+    return true;
+}
+
+static bool put_ray(const struct dt_frameworks *chosen,
+                    const struct dt_framework_task *task, struct output *out)
+{
+    struct endpoint at;
+    if (!chosen->chosen[DT_FRAMEWORK_RAY])
+        return true;
+    if (!find_shared(chosen, task, DT_PORT_RAY, &at))
+        return false;
+    text(out, "RAY_ADDRESS", at.both);
+    text(out, "RAY_AUTH_MODE", "token");
+    text(out, "RAY_AUTH_TOKEN", task->token);
+    return true;
+}
+
+static bool put_dask(const struct dt_frameworks *chosen,
+                     const struct dt_framework_task *task, struct output *out)
+{
+    struct endpoint at;
+    char address[sizeof(at.both) + 8];
+    if (!chosen->chosen[DT_FRAMEWORK_DASK])
+        return true;
+    if (!find_shared(chosen, task, DT_PORT_DASK, &at))
+        return false;
+    snprintf(address, sizeof(address), "tcp://%s", at.both);
+    text(out, "DASK_SCHEDULER_ADDRESS", address);
+    return true;
+}
+
+bool dt_framework_address(const struct dt_frameworks *chosen,
+                          const struct dt_framework_task *task,
+                          enum dt_framework_port port, char *at, size_t size)
+{
+    struct endpoint found;
+    return find_shared(chosen, task, port, &found) &&
+           (size_t)snprintf(at, size, "%s", found.both) < size;
+}
+
 /* ---- all ---- */
 
 static dt_result_t check(const struct dt_frameworks *chosen,
@@ -249,6 +329,18 @@ static dt_result_t check(const struct dt_frameworks *chosen,
                             "a smaller ps:",
                             (unsigned)chosen->ps, chosen->chief ? ",chief" : "",
                             (unsigned)task->ranks);
+    if (chosen->chosen[DT_FRAMEWORK_HOROVOD] &&
+        (uint64_t)task->local_ranks * task->nodes != task->ranks)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "--dt-rendezvous=horovod: %u tasks on %u nodes, %u "
+                            "of them on %s, but each needs the same number: "
+                            "use --ntasks-per-node",
+                            (unsigned)task->ranks, (unsigned)task->nodes,
+                            (unsigned)task->local_ranks, task->host);
+    if (chosen->chosen[DT_FRAMEWORK_RAY] && !task->token)
+        return dt_error_set(err, DT_ERR_MISMATCH,
+                            "--dt-rendezvous=ray: srun has passed no token: "
+                            "install the same slurm-dt where srun runs");
     return DT_SUCCESS;
 }
 
@@ -263,7 +355,9 @@ dt_result_t dt_framework_variables(const struct dt_frameworks *chosen,
         return rc;
     bool complete =
         put_torch(chosen, task, &out) && put_torchrun(chosen, task, &out) &&
-        put_jax(chosen, task, &out) && put_tensorflow(chosen, task, &out);
+        put_jax(chosen, task, &out) && put_tensorflow(chosen, task, &out) &&
+        put_horovod(chosen, task, &out) && put_ray(chosen, task, &out) &&
+        put_dask(chosen, task, &out);
     put_sagemaker(chosen, task, &out);
     if (!complete)
         return dt_error_set(err, DT_ERR_MISMATCH,

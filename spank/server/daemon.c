@@ -18,7 +18,8 @@
 #include "base/userdir.h"
 
 enum { FORK_MS = 5000, END_MS = 3000, CLEAN_MS = 2000, STUCK_MS = 1000 };
-enum { AT_ONCE = 1000 }; /* packets, of a daemon that does not stop */
+enum { LINGER_MS = 60000 }; /* of one wait of many */
+enum { AT_ONCE = 1000 };    /* packets, of a daemon that does not stop */
 
 dt_result_t dt_daemon_name(struct dt_daemon *daemon, uint32_t job,
                            uint32_t step, struct dt_error *err)
@@ -260,6 +261,43 @@ void dt_daemon_receive(struct dt_daemon *daemon, dt_daemon_print_t *print)
     char *room = daemon->fd ? malloc(DT_STEP_PACKET) : NULL;
     for (int i = 0; room && packet == SAY && i < AT_ONCE; i++) {
         packet = take(daemon, room, &text);
+        if (packet == SAY)
+            print_line(daemon, text, print);
+    }
+    daemon->ended_itself = daemon->ended_itself || packet == BYE;
+    free(room);
+}
+
+dt_result_t dt_daemon_pass_services(const struct dt_daemon *daemon, int socket,
+                                    struct dt_error *err)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.bytes = {0}};
+    struct iovec part = {(char *)"services", strlen("services")};
+    const struct msghdr message = {.msg_iov = &part,
+                                   .msg_iovlen = 1,
+                                   .msg_control = &control,
+                                   .msg_controllen = sizeof(control)};
+    control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+                                      .cmsg_type = SCM_RIGHTS,
+                                      .cmsg_len = CMSG_LEN(sizeof(int))};
+    memcpy(CMSG_DATA(&control.header), &socket, sizeof(socket));
+    return daemon->fd && sendmsg(daemon->fd, &message, MSG_NOSIGNAL) >= 0
+               ? DT_SUCCESS
+               : dt_error_set(err, DT_ERR_SYSTEM,
+                              "dt-pmixd takes no services: %s",
+                              strerror(errno));
+}
+
+void dt_daemon_linger(struct dt_daemon *daemon, dt_daemon_print_t *print)
+{
+    const char *text;
+    enum packet packet = SAY;
+    char *room = daemon->fd ? malloc(DT_STEP_PACKET) : NULL;
+    while (room && packet != BYE && packet != GONE) {
+        packet = await(daemon, dt_helper_end(LINGER_MS), room, &text);
         if (packet == SAY)
             print_line(daemon, text, print);
     }

@@ -50,6 +50,14 @@ void dt_daemon_notify_started(struct dt_daemon *daemon, uint32_t rank, int pid);
 bool dt_daemon_notify_ended(struct dt_daemon *daemon, uint32_t rank,
                             int status);
 
+/* In a task: the daemon gets this end of a socket to dt-pmixd --services. */
+dt_result_t dt_daemon_pass_services(const struct dt_daemon *daemon, int socket,
+                                    struct dt_error *err);
+/* After the last rank of the node, where services run that those of other nodes
+ * may need: print lines until the daemon has ended. Blocks until all ranks of
+ * the step have ended, or the step is killed. */
+void dt_daemon_linger(struct dt_daemon *daemon, dt_daemon_print_t *print);
+
 /* Print the lines that have arrived. Never blocks. */
 void dt_daemon_receive(struct dt_daemon *daemon, dt_daemon_print_t *print);
 

@@ -64,6 +64,14 @@ like 'one that fails before all have started' "$out" \
     'dt: rank 1 on node n0 ended with code 4: the step'
 is 'then no rank continues either' "$survivors" 'survived.*'
 
+# ---- nobody listens
+
+DT_TIMEOUT=2 runs none 'true' "$torch"
+ok 'no program listens within DT_TIMEOUT: srun fails' [ "$rc" -ne 0 ]
+like 'the port and the node of rank 0 are named, once' "$out" \
+    'dt: --dt-rendezvous: no program listens at port [0-9]+ of node n0, where rank 0 is, within 2 s'
+is 'then no rank continues' "$survivors" 'survived.*'
+
 # ---- what is no failure
 
 runs 2 'go; exit 75' "$torch"

@@ -11,4 +11,6 @@ out=$(four --dt-rendezvous=jax "$python" "$here/jax.py")
 is 'exit code' "$?" 0
 all_ok '2 nodes of 2 ranks' "$out" 4
 
+template jax '^4 ranks, loss 0\.[0-9]+$'
+
 done_testing

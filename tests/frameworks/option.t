@@ -72,10 +72,10 @@ is 'mpi4py: nothing' \
 like 'verbose prints what was set' \
     "$(sb srun -Q -n1 --dt-rendezvous=verbose,torch true 2>&1)" \
     '^dt: rank 0 on n0: MASTER_ADDR=[^ ]+ MASTER_PORT=[0-9]+ RANK=0 '
-out=$(sb srun -n1 --dt-rendezvous=ray touch "$cluster_share/ran" 2>&1)
+out=$(sb srun -n1 --dt-rendezvous=spark touch "$cluster_share/ran" 2>&1)
 is 'an unknown name: exit code' "$?" 255
 like 'an unknown name: the list' "$out" \
-    '^srun: error: dt: --dt-rendezvous=ray: expected .*torch, lightning,.* jax'
+    '^srun: error: dt: --dt-rendezvous=spark: expected .*torch, lightning,.* jax'
 ok 'an unknown name: nothing was started' [ ! -e "$cluster_share/ran" ]
 like 'help lists the names' "$(sb srun --dt-rendezvous=help 2>&1)" \
     '^  tensorflow '

@@ -11,4 +11,6 @@ out=$(four --dt-rendezvous=tensorflow "$python" "$here/tensorflow.py")
 is 'exit code' "$?" 0
 all_ok '2 nodes of 2 ranks' "$out" 4
 
+template tensorflow '^4 ranks, loss 0\.[0-9]+$'
+
 done_testing

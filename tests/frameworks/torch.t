@@ -16,6 +16,11 @@ out=$(four "$python" "$here/torch.py")
 ok 'without the option it fails' [ "$?" -ne 0 ]
 like 'as a variable is not set' "$out" 'MASTER_|RANK'
 
+out=$(GLOO_SOCKET_IFNAME=nothing0 four --dt-rendezvous=torch "$python" \
+    "$here/torch.py")
+ok 'an interface that is not there: the step fails' [ "$?" -ne 0 ]
+like 'the interface is named' "$out" 'nothing0'
+
 # Two steps of one job at the same time: none of one is in the other.
 cat >"$cluster_share/both" <<END
 #!/bin/sh

@@ -57,8 +57,9 @@ my %rooms = (
         lib/ckpt/redundancy lib/exec lib/gpu'],
     'spank' => ['', 'lib lib/base lib/topo/model spank/framework
         spank/placement spank/requeue spank/server'],
-    'spank/framework' => ['framework.h names.h', 'lib/base spank'],
-    'spank/placement' => ['discover.h grant.h table.h task.h',
+    'spank/framework' => ['framework.h names.h', 'lib/base spank
+        spank/placement spank/server'],
+    'spank/placement' => ['discover.h grant.h system.h table.h task.h',
         'lib lib/base lib/topo/model spank spank/framework spank/server'],
     'spank/requeue' => ['requeue.h watch.h', 'lib/base spank'],
     'spank/server' => ['daemon.h rendezvous.h server.h', 'lib/base spank

@@ -67,6 +67,29 @@ static void test_held(void)
     dt_held_ports_close(&held);
 }
 
+/* A program may listen at one for a short time only. */
+static void test_used(void)
+{
+    struct dt_held_ports held;
+    struct dt_step step = step_of(two, 1, 2);
+    struct dt_error err = {""};
+    ok(dt_held_ports_open(&held, &step, &err) == DT_SUCCESS && held.n == 4,
+       "one for each rank, two that all share");
+    int own = listen_at(held.port[0], 1);
+    ok(dt_held_ports_unused(&held) == held.port[2],
+       "nobody listens at the shared ones");
+    int first = listen_at(held.port[2], 1);
+    ok(dt_held_ports_unused(&held) == held.port[3],
+       "somebody listens at the first");
+    close(first);
+    int second = listen_at(held.port[3], 1);
+    ok(dt_held_ports_unused(&held) == 0,
+       "one listens at the second, and one did at the first");
+    close(second);
+    close(own);
+    dt_held_ports_close(&held);
+}
+
 /* Ports that Slurm has reserved; the first is taken. */
 static void test_reserved(void)
 {
@@ -157,6 +180,7 @@ static void test_print(void)
 int main(void)
 {
     test_held();
+    test_used();
     test_reserved();
     test_print();
     return tap_done();

@@ -22,17 +22,20 @@ static void test_names(void)
                                        "c",
                                        "torch,jax",
                                        "tensorflow,chief,ps:2",
-                                       "jax,tensorflow,ps:1"};
+                                       "jax,tensorflow,ps:1",
+                                       "torchrun,elastic",
+                                       "horovod",
+                                       "ray,dask"};
     static const char *const bad[] = {"",
                                       ",",
                                       "torc",
                                       "torchx",
                                       "Torch",
                                       "auto",
-                                      "horovod",
-                                      "ray",
-                                      "dask",
                                       "spark",
+                                      "elastic",
+                                      "torch,elastic",
+                                      "torchrun,elastic,elastic",
                                       "torch,",
                                       ",torch",
                                       "torch,,jax",
@@ -75,6 +78,7 @@ static void test_ports(void)
     ports("tensorflow", 0, true);
     ports("jax,tensorflow", 1, true);
     ports("mpi4py,c", 0, false);
+    ports("dask,ray,horovod,torch", 4, false);
 }
 
 /* ---- variables ---- */
@@ -99,6 +103,10 @@ static bool put(void *arg, const char *name, const char *value)
 static const struct dt_framework_task task = {
     .rank = 2,
     .ranks = 4,
+    .job = 17,
+    .step = 3,
+    .token = "secret",
+    .interface = "eth0",
     .local_ranks = 2,
     .node = 1,
     .nodes = 2,
@@ -174,6 +182,38 @@ static void test_variables(void)
             "PET_MASTER_ADDR=10.0.0.1 PET_MASTER_PORT=4711 ");
 }
 
+static void test_services(void)
+{
+    struct dt_framework_task other = task;
+    struct dt_frameworks chosen;
+    const char *variable;
+    char at[64];
+    sets("dask", "DASK_SCHEDULER_ADDRESS=tcp://10.0.0.1:4711 ");
+    sets("ray", "RAY_ADDRESS=10.0.0.1:4711 RAY_AUTH_MODE=token "
+                "RAY_AUTH_TOKEN=secret ");
+    sets("horovod",
+         "HOROVOD_CONTROLLER=gloo HOROVOD_CPU_OPERATIONS=gloo "
+         "HOROVOD_GLOO_RENDEZVOUS_ADDR=10.0.0.1 "
+         "HOROVOD_GLOO_RENDEZVOUS_PORT=4711 HOROVOD_GLOO_IFACE=eth0 "
+         "HOROVOD_HOSTNAME=n1 HOROVOD_RANK=2 HOROVOD_SIZE=4 "
+         "HOROVOD_LOCAL_RANK=0 HOROVOD_LOCAL_SIZE=2 HOROVOD_CROSS_RANK=1 "
+         "HOROVOD_CROSS_SIZE=2 ");
+    other.rank = other.local_ranks = 1;
+    other.ranks = 2;
+    sets_in("torchrun,elastic", &other,
+            "PET_NNODES=2 PET_NPROC_PER_NODE=8 PET_RDZV_BACKEND=c10d "
+            "PET_RDZV_ID=17.3 PET_RDZV_ENDPOINT=10.0.0.1:4711 ");
+    dt_frameworks_parse("torch,dask", &chosen);
+    ok(dt_framework_address(&chosen, &task, DT_PORT_DASK, at, sizeof(at)) &&
+           !strcmp(at, "10.0.0.1:4712"),
+       "the address of a service");
+    ok(!dt_framework_address(&chosen, &task, DT_PORT_DASK, at, 13),
+       "it does not fit");
+    ok(!strcmp(dt_frameworks_service(DT_PORT_DASK, &variable), "dask") &&
+           !strcmp(variable, "DASK_SCHEDULER_ADDRESS"),
+       "the name of a service and its variable");
+}
+
 static void fails(const char *names, const struct dt_framework_task *of,
                   size_t most, dt_result_t wanted, const char *why)
 {
@@ -197,6 +237,12 @@ static void test_failures(void)
     fails("tensorflow,chief,ps:3", &task, 0, DT_ERR_INVALID_ARG,
           "ps:3,chief leaves none of the 4 tasks");
     fails("torch", &task, 1, DT_ERR_NO_MEMORY, "no memory");
+    other.local_ranks = 3;
+    fails("horovod", &other, 0, DT_ERR_INVALID_ARG,
+          "4 tasks on 2 nodes, 3 of them on n1, but each needs the same");
+    other = task;
+    other.token = NULL;
+    fails("ray", &other, 0, DT_ERR_MISMATCH, "srun has passed no token");
     other.shared = NULL;
     fails("torch", &other, 0, DT_ERR_MISMATCH, "has not sent all ports");
     other.shared = "10.0.0.1:1";
@@ -210,6 +256,7 @@ int main(void)
     test_names();
     test_ports();
     test_variables();
+    test_services();
     test_failures();
     return tap_done();
 }
