@@ -18,9 +18,9 @@
  * call any function at any time, but dt_grad_open and dt_grad_close, which are
  * called while no other thread uses the engine; the engine has a thread of its
  * own, too. Memory: an operation borrows its buffers until it is complete. They
- * are in the memory of the host. Waits: nothing waits for longer than DT_TIMEOUT
- * seconds (600 unless set) without an error. A process that was forked from
- * that of the engine cannot use it: INVALID_ARG. */
+ * are in the memory of the host. Waits: nothing waits for longer than
+ * DT_TIMEOUT seconds (600 unless set) without an error. A process that was
+ * forked from that of the engine cannot use it: INVALID_ARG. */
 #ifndef DT_GRAD_H
 #define DT_GRAD_H
 
@@ -91,7 +91,7 @@ dt_result_t dt_grad_set_ranks(dt_grad_t grad, int set, int *ranks, int *n);
 
 typedef enum dt_grad_kind {
     DT_GRAD_ALLREDUCE = 0,
-    DT_GRAD_ALLGATHER = 1,     /* first dimensions may differ */
+    DT_GRAD_ALLGATHER = 1, /* first dimensions may differ */
     DT_GRAD_BROADCAST = 2,
     DT_GRAD_ALLTOALL = 3,      /* rows to each rank by splits */
     DT_GRAD_REDUCESCATTER = 4, /* rows in shares; the first get one more */
@@ -130,8 +130,8 @@ typedef struct dt_grad_op {
      * integers, which are truncated then, else in F32. 1.0 for nothing. */
     double prescale, postscale;
     /* in is read; out is written when the operation is complete, and may be
-     * in. For allgather and alltoall out is NULL: dt_grad_take. Broadcast: in is
-     * read at root only. */
+     * in. For allgather and alltoall out is NULL: dt_grad_take. Broadcast: in
+     * is read at root only. */
     const void *in;
     void *out;
 } dt_grad_op_t;
@@ -172,8 +172,8 @@ void dt_grad_free(dt_grad_work_t work);
 /* This rank has no more data. Until all ranks of the world have joined, it adds
  * zeros to the allreduces, SUM or AVG, that the others start, whose divisor
  * stays the number of ranks. Blocks until all have; *last is the one that came
- * last. seconds as for dt_grad_wait: DT_IN_PROGRESS, and then it is to be called
- * again. */
+ * last. seconds as for dt_grad_wait: DT_IN_PROGRESS, and then it is to be
+ * called again. */
 dt_result_t dt_grad_join(dt_grad_t grad, double seconds, int *last);
 
 /* ---- plans ---- */
@@ -197,8 +197,8 @@ dt_result_t dt_grad_plan_tensor(dt_grad_plan_t plan, const char *name,
 dt_result_t dt_grad_plan_submit(dt_grad_plan_t plan, int id, const void *in,
                                 void *out);
 
-/* Wait for one gradient, which was submitted, or was not and is complete; it can
- * be submitted again after. */
+/* Wait for one gradient, which was submitted, or was not and is complete; it
+ * can be submitted again after. */
 dt_result_t dt_grad_plan_wait(dt_grad_plan_t plan, int id, double seconds);
 
 /* The step is over: wait for all that was submitted. Called by all ranks of the

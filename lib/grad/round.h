@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* round.h - rounds of negotiation. A rank takes part in the next one when it
+ * has something to tell, or has told of work that is not complete; a rank with
+ * neither keeps nobody waiting, as what others wait for is then its program. */
+#ifndef DT_GRAD_ROUND_H
+#define DT_GRAD_ROUND_H
+
+#include "grad/grad.h"
+
+/* Room for the set's rounds. Errors: NO_MEMORY. */
+dt_result_t dt_round_init(struct dt_grad_set *set, struct dt_error *err);
+void dt_round_fini(struct dt_grad_set *set);
+
+/* Begin a round if there is a reason to, and go on with the one under way.
+ * Errors: those of the collectives, and NO_MEMORY, VERSION. */
+dt_result_t dt_round_progress(struct dt_grad_set *set, bool *moved,
+                              struct dt_error *err);
+
+#endif
