@@ -37,17 +37,25 @@ unsigned dt_grad_hash(uint32_t plan, const char *name)
     return (hash ^ hash >> 16) % DT_NAMES;
 }
 
+dt_result_t dt_grad_not_forked(struct dt_grad *grad, struct dt_error *err)
+{
+    if (grad->pid == getpid())
+        return DT_SUCCESS;
+    return dt_error_set(err, DT_ERR_INVALID_ARG,
+                        "the gradient engine cannot be used in a process that "
+                        "was forked after dt_grad_open");
+}
+
 dt_result_t dt_grad_usable(struct dt_grad *grad, struct dt_error *err)
 {
     if (!grad)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "there is no gradient engine: dt_grad_open comes "
                             "first");
-    if (grad->pid != getpid())
-        return dt_error_set(err, DT_ERR_INVALID_ARG,
-                            "the gradient engine cannot be used in a process "
-                            "that was forked after dt_grad_open");
-    dt_result_t rc = atomic_load(&grad->failure);
+    dt_result_t rc = dt_grad_not_forked(grad, err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    rc = atomic_load(&grad->failure);
     if (rc != DT_SUCCESS)
         return dt_error_set(err, rc, "%s", grad->failure_text.text);
     return DT_SUCCESS;

@@ -91,6 +91,7 @@ struct dt_round {
     enum dt_round_phase phase;
     dt_request_t request;
     double since;
+    double pause;        /* before the next one, as the last brought nothing */
     unsigned char *mine; /* what this rank tells */
     size_t len, room;
     unsigned char *heads, *bodies; /* of all ranks */
@@ -208,7 +209,8 @@ struct dt_grad {
     struct dt_grad_plan *plans;
     struct dt_run *runs, **runs_end;
     int nrunning;
-    uint64_t unnamed;
+    uint64_t unnamed; /* the next number; begins anew with each join */
+    uint64_t joins;
     struct dt_grad_work *names[DT_NAMES]; /* under way here; with submit */
     struct dt_grad_work *join;
     struct dt_stall *stall;
@@ -223,6 +225,9 @@ unsigned dt_grad_hash(uint32_t plan, const char *name);
 
 /* Seconds of CLOCK_MONOTONIC. */
 double dt_grad_now(void);
+
+/* Is this the process that opened the engine? Else INVALID_ARG. */
+dt_result_t dt_grad_not_forked(struct dt_grad *grad, struct dt_error *err);
 
 /* Is this engine usable by the caller? Else an error. */
 dt_result_t dt_grad_usable(struct dt_grad *grad, struct dt_error *err);

@@ -59,8 +59,8 @@ static dt_result_t check_type(const struct dt_grad_op *op, struct dt_error *err)
                                 op->element_bytes);
         return DT_SUCCESS;
     }
-    if (op->element_bytes > 0 && op->element_bytes != dt_dtype_size(op->dtype))
-        return dt_error_set(err, DT_ERR_UNSUPPORTED,
+    if (op->element_bytes > 0)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "%s of elements of %zu bytes without a type: "
                             "they can be moved, but not added",
                             kinds[op->kind], op->element_bytes);
@@ -87,8 +87,13 @@ static dt_result_t check_wire(const struct dt_grad_op *op, struct dt_error *err)
                         wire ? wire : "no type");
 }
 
-static dt_result_t check_op(const struct dt_grad_op *op, struct dt_error *err)
+static dt_result_t check_op(const struct dt_grad_op *op, int n,
+                            struct dt_error *err)
 {
+    if (op->op == DT_GRAD_ADASUM && (n & (n - 1)) != 0)
+        return dt_error_set(err, DT_ERR_UNSUPPORTED,
+                            "Adasum among %d ranks: it needs a power of two",
+                            n);
     if (op->op == DT_GRAD_ADASUM) {
         if (op->kind == DT_GRAD_ALLREDUCE && dt_exec_is_float(op->dtype) &&
             dt_dtype_size(op->dtype) > 1)
@@ -185,7 +190,7 @@ static dt_result_t check(const struct dt_grad_op *op, int n,
     if (rc == DT_SUCCESS)
         rc = check_shape(op, element, err);
     if (rc == DT_SUCCESS && reduces(op->kind))
-        rc = check_op(op, err);
+        rc = check_op(op, n, err);
     if (rc == DT_SUCCESS && reduces(op->kind))
         rc = check_wire(op, err);
     if (rc == DT_SUCCESS && op->kind == DT_GRAD_ALLTOALL)
@@ -243,6 +248,21 @@ dt_result_t dt_item_init(struct dt_item *item, const struct dt_grad_op *op,
     for (int r = 0; r < n; r++)
         item->splits[r] = op->splits ? op->splits[r] : op->shape[0] / n;
     return DT_SUCCESS;
+}
+
+dt_result_t dt_item_check_buffers(const struct dt_item *item, int me,
+                                  struct dt_error *err)
+{
+    const struct dt_item_type *type = &item->type;
+    if (type->kind == DT_GRAD_BARRIER || dt_item_count(type) == 0)
+        return DT_SUCCESS;
+    bool reads = type->kind != DT_GRAD_BROADCAST || me == type->root;
+    bool writes =
+        type->kind != DT_GRAD_ALLGATHER && type->kind != DT_GRAD_ALLTOALL;
+    if ((item->in || !reads) && (item->out || !writes))
+        return DT_SUCCESS;
+    return dt_error_set(err, DT_ERR_INVALID_ARG, "%s: %s is NULL",
+                        kinds[type->kind], item->in || !reads ? "out" : "in");
 }
 
 void dt_item_fini(struct dt_item *item)

@@ -12,6 +12,11 @@
 dt_result_t dt_item_init(struct dt_item *item, const struct dt_grad_op *op,
                          int n, struct dt_error *err);
 
+/* Are the buffers there that rank `me` of the set needs? Errors: INVALID_ARG.
+ */
+dt_result_t dt_item_check_buffers(const struct dt_item *item, int me,
+                                  struct dt_error *err);
+
 /* Free what the item owns, but not the item. */
 void dt_item_fini(struct dt_item *item);
 

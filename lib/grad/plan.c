@@ -367,6 +367,10 @@ dt_result_t dt_grad_plan_submit(dt_grad_plan_t plan, int id, const void *in,
                           "gradient '%.200s' is under way already: it is "
                           "submitted once per step",
                           plan->gradients[id]->work.name);
+    else if (plan->gradients[id]->count > 0 && (!in || !out))
+        rc = dt_error_set(&err, DT_ERR_INVALID_ARG,
+                          "gradient '%.200s': %s is NULL",
+                          plan->gradients[id]->work.name, in ? "out" : "in");
     else if (plan->grad->failure != DT_SUCCESS)
         rc = dt_error_set(&err, plan->grad->failure, "%s",
                           plan->grad->failure_text.text);

@@ -57,6 +57,23 @@ static void fail_set(struct dt_grad_set *set, dt_result_t code,
     set->open = 0;
 }
 
+/* Nothing may use the program's buffers any more when its work has failed: so
+ * all that is under way in libdt fails, too, and is taken back. */
+static void abandon(struct dt_grad *grad, dt_result_t code,
+                    const struct dt_error *err)
+{
+    struct dt_error text = *err;
+    struct dt_world *world = grad->world->world;
+    dt_world_lock(world);
+    dt_world_fail(world, code, &text);
+    dt_world_unlock(world);
+    for (struct dt_grad_set *s = grad->sets; s; s = s->next)
+        dt_test(&s->round.request);
+    for (struct dt_grad_plan *p = grad->plans; p; p = p->next)
+        for (int b = 0; b < p->nbuckets; b++)
+            dt_test(&p->buckets[b].request);
+}
+
 void dt_grad_progress_fail(struct dt_grad *grad, dt_result_t code,
                            const struct dt_error *err)
 {
@@ -64,6 +81,7 @@ void dt_grad_progress_fail(struct dt_grad *grad, dt_result_t code,
     grad->failure_text = *err;
     atomic_store(&grad->failure, code);
     pthread_mutex_unlock(&grad->submit);
+    abandon(grad, code, err);
     dt_runs_fail(grad, code, err);
     for (struct dt_grad_set *set = grad->sets; set; set = set->next)
         fail_set(set, code, err);
@@ -154,7 +172,7 @@ static dt_result_t try_all(struct dt_grad *grad, bool *moved,
             rc = dt_round_progress(s, moved, err);
     if (rc == DT_SUCCESS && grad->runs)
         rc = dt_runs_progress(grad, moved, err);
-    return rc == DT_SUCCESS && !*moved ? look(grad, err) : rc;
+    return rc == DT_SUCCESS ? look(grad, err) : rc;
 }
 
 /* True when anything moved. The drive lock is held. */
@@ -197,16 +215,16 @@ void dt_grad_progress_await(struct dt_grad *grad, bool (*done)(void *arg),
         pthread_mutex_lock(&grad->drive);
         bool moved = pass(grad);
         pthread_mutex_unlock(&grad->drive);
-        if (moved) {
-            dt_backoff_restart(&backoff);
-            continue;
-        }
         if (seconds >= 0 && dt_grad_now() - start >= seconds)
             break;
-        dt_backoff_wait(&backoff);
+        if (moved)
+            dt_backoff_restart(&backoff);
+        else
+            dt_backoff_wait(&backoff);
     }
-    atomic_fetch_sub(&grad->waiters, 1);
     pthread_mutex_lock(&grad->submit);
+    if (atomic_fetch_sub(&grad->waiters, 1) == 1 && grad->woken)
+        pthread_cond_signal(&grad->wake);
     grad->stats.wait_seconds += dt_grad_now() - start;
     pthread_mutex_unlock(&grad->submit);
 }

@@ -17,6 +17,9 @@
 #define INLINE (HEAD - 8)
 #define MOST   (1 << 20) /* bytes of requests that begin a round, roughly */
 
+#define PAUSE_LEAST 20e-6 /* seconds */
+#define PAUSE_MOST  20e-3
+
 dt_result_t dt_round_init(struct dt_grad_set *set, struct dt_error *err)
 {
     struct dt_round *round = &set->round;
@@ -130,17 +133,27 @@ static dt_result_t tell_bodies(struct dt_grad_set *set, size_t bytes,
     return rc == DT_SUCCESS ? rc : failed(rc, err);
 }
 
+static double longer(double pause)
+{
+    if (pause < PAUSE_LEAST)
+        return PAUSE_LEAST;
+    return pause < PAUSE_MOST / 2 ? 2 * pause : PAUSE_MOST;
+}
+
 static dt_result_t hear(struct dt_grad_set *set, struct dt_error *err)
 {
     struct dt_round *round = &set->round;
-    bool whole = round->phase == DT_ROUND_BODIES;
+    bool whole = round->phase == DT_ROUND_BODIES, news = false;
     dt_result_t rc = DT_SUCCESS;
     round->phase = DT_ROUND_NONE;
+    round->since = dt_grad_now();
     for (int r = 0; rc == DT_SUCCESS && r < set->n; r++) {
         const unsigned char *body = whole ? round->bodies + round->displs[r]
                                           : round->heads + (size_t)r * HEAD + 8;
+        news = news || round->counts[r] > 0;
         rc = dt_entries_hear(set, r, body, round->counts[r], err);
     }
+    round->pause = news ? 0 : longer(round->pause);
     free(round->bodies);
     round->bodies = NULL;
     return rc == DT_SUCCESS ? dt_entries_begin(set, err) : rc;
@@ -148,7 +161,8 @@ static dt_result_t hear(struct dt_grad_set *set, struct dt_error *err)
 
 static bool has_reason(struct dt_grad_set *set)
 {
-    if (set->open > 0)
+    if (set->open > 0 && (set->round.pause == 0 ||
+                          dt_grad_now() - set->round.since >= set->round.pause))
         return true;
     pthread_mutex_lock(&set->grad->submit);
     bool new = set->first != NULL;

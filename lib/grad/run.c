@@ -229,7 +229,7 @@ static dt_result_t begin_reducescatter(struct dt_run *run)
     for (size_t r = 0; r < n; r++)
         counts[r] = (size_t)dt_item_share(type->shape[0], (int)r, (int)n) * row;
     item->rows = dt_item_share(type->shape[0], run->set->me, (int)n);
-    if (!is_plain(run)) {
+    if (!is_plain(run) || item->out == in) {
         size_t count = dt_item_count(type);
         if (!get_buffer(run, count * type->element)) {
             free(counts);
@@ -389,6 +389,7 @@ void dt_runs_fail(struct dt_grad *grad, dt_result_t code,
     while (grad->runs) {
         struct dt_run *run = grad->runs;
         grad->runs = run->next;
+        dt_test(&run->request);
         if (run->work && --run->work->left == 0)
             dt_work_end(run->work, code, err);
         destroy(run);

@@ -164,6 +164,9 @@ static dt_result_t fill(struct dt_grad_work *work, const struct dt_grad_op *ops,
         if (rc != DT_SUCCESS)
             return rc;
         work->n = i + 1;
+        rc = dt_item_check_buffers(&work->items[i], work->set->me, err);
+        if (rc != DT_SUCCESS)
+            return rc;
     }
     work->left = n;
     return DT_SUCCESS;
@@ -241,13 +244,17 @@ dt_result_t dt_grad_test(dt_grad_work_t work)
         return dt_api_return(
             dt_error_set(&err, DT_ERR_INVALID_ARG, "dt_grad_test: no work"),
             &err);
-    dt_result_t rc = dt_work_result(work, &err);
+    dt_result_t rc = dt_grad_not_forked(work->grad, &err);
+    if (rc == DT_SUCCESS)
+        rc = dt_work_result(work, &err);
     return rc < 0 ? dt_api_return(rc, &err) : rc;
 }
 
 dt_result_t dt_grad_wait(dt_grad_work_t work, double seconds)
 {
-    if (work && atomic_load(&work->status) == DT_IN_PROGRESS)
+    struct dt_error err;
+    if (work && atomic_load(&work->status) == DT_IN_PROGRESS &&
+        dt_grad_not_forked(work->grad, &err) == DT_SUCCESS)
         dt_grad_progress_await(work->grad, is_over, work, seconds);
     return dt_grad_test(work);
 }
@@ -317,7 +324,8 @@ dt_result_t dt_grad_take(dt_grad_work_t work, int i, void *out)
 
 void dt_grad_free(dt_grad_work_t work)
 {
-    if (!work)
+    struct dt_error err;
+    if (!work || dt_grad_not_forked(work->grad, &err) != DT_SUCCESS)
         return;
     struct dt_grad *grad = work->grad;
     pthread_mutex_lock(&grad->submit);
