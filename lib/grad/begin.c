@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "grad/entry.h"
-#include "grad/plan.h"
+#include "grad/plan/plan.h"
 #include "grad/run.h"
 #include "grad/sets.h"
 #include "grad/work.h"

@@ -10,7 +10,7 @@
 #include "base/api.h"
 #include "coll/engine/engine.h"
 #include "grad/pass.h"
-#include "grad/plan.h"
+#include "grad/plan/plan.h"
 #include "grad/progress.h"
 #include "grad/set.h"
 #include "grad/stall.h"

@@ -6,7 +6,7 @@
 #include "base/env.h"
 #include "coll/engine/engine.h"
 #include "grad/entry.h"
-#include "grad/plan.h"
+#include "grad/plan/plan.h"
 #include "grad/round.h"
 #include "grad/run.h"
 #include "grad/stall.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/api.h"
-#include "grad/plan.h"
+#include "grad/plan/plan.h"
 #include "grad/set.h"
 #include "grad/work.h"
 

@@ -4,8 +4,8 @@
  * bucket is one more, a flag: 0, and 1 from a rank that cannot follow the plan,
  * which sends zeros with it. Where the sum is not 0, no rank uses the result.
  */
-#ifndef DT_GRAD_BUCKET_H
-#define DT_GRAD_BUCKET_H
+#ifndef DT_GRAD_PLAN_BUCKET_H
+#define DT_GRAD_PLAN_BUCKET_H
 
 #include "grad/state.h"
 

@@ -10,8 +10,8 @@
  *
  * All ranks change the state at the same point: the first after the same round
  * of negotiation, the second after the same bucket. */
-#ifndef DT_GRAD_PLAN_H
-#define DT_GRAD_PLAN_H
+#ifndef DT_GRAD_PLAN_PLAN_H
+#define DT_GRAD_PLAN_PLAN_H
 
 #include "grad/entry.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* plan.c - the gradients of one model. */
-#include "grad/plan.h"
+#include "grad/plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/api.h"
-#include "grad/bucket.h"
-#include "grad/gradient.h"
+#include "grad/plan/bucket.h"
+#include "grad/plan/gradient.h"
 #include "grad/item.h"
 #include "grad/progress.h"
 #include "grad/set.h"

@@ -5,13 +5,13 @@
  * When a flag arrives, ranks may have launched up to a window of buckets behind
  * it. Each rank launches all of this window, with zeros where it had not, and
  * throws the results away; so all have launched the same, without a word. */
-#include "grad/bucket.h"
+#include "grad/plan/bucket.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "grad/convert.h"
-#include "grad/gradient.h"
+#include "grad/plan/gradient.h"
 #include "grad/item.h"
 #include "grad/timeline.h"
 

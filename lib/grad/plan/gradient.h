@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* gradient.h - one tensor of a plan: under way in a bucket, or as negotiated
  * work. */
-#ifndef DT_GRAD_GRADIENT_H
-#define DT_GRAD_GRADIENT_H
+#ifndef DT_GRAD_PLAN_GRADIENT_H
+#define DT_GRAD_PLAN_GRADIENT_H
 
 #include "grad/state.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* gradient.c - one tensor of a plan. */
-#include "grad/gradient.h"
+#include "grad/plan/gradient.h"
 
 #include "grad/work.h"
 
