@@ -27,7 +27,8 @@ struct state {
     int waiting;         /* calls that have released the GIL */
     PyObject *internal_error;
     PyTypeObject *work_type, *gradients_type, *gradient_type;
-    /* work that nobody has any more, but which is not complete */
+    PyObject *names; /* that are under way: a set of "SET NAME" */
+    /* work that nobody has any more, which may not be complete */
     struct orphan *orphans;
     PyObject *lost; /* tensors of such gradients: a list, until the close */
     /* names of attributes, and torch.strided */
@@ -63,7 +64,9 @@ int dt_py_integers(PyObject *sequence, int64_t *numbers, int max,
 
 extern PyType_Spec dt_py_work_spec;
 PyObject *dt_py_start(PyObject *module, PyObject *args);
-/* Free the orphans that are complete; or all, when the engine is closed. */
+/* Free the orphans that are complete; or all, when the engine is closed. Every
+ * wait does so, and nothing else: so it does not depend on time whether a name
+ * is free again. */
 void dt_py_reap(struct state *state, bool closed);
 
 /* ---- gradients.c ---- */

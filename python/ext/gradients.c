@@ -249,8 +249,10 @@ static bool make_plan(struct gradients *all)
         reset(all);
     all->plan = NULL;
     all->state->waiting++;
-    Py_BEGIN_ALLOW_THREADS rc = dt_grad_plan_create(grad, all->set, &plan);
-    Py_END_ALLOW_THREADS all->state->waiting--;
+    Py_BEGIN_ALLOW_THREADS
+    rc = dt_grad_plan_create(grad, all->set, &plan);
+    Py_END_ALLOW_THREADS
+    all->state->waiting--;
     if (rc != DT_SUCCESS) {
         dt_py_wait_error(all->state, rc);
         return false;

@@ -37,10 +37,13 @@ bool dt_py_wait(struct state *state,
                 dt_result_t (*wait)(void *arg, double seconds), void *arg,
                 dt_result_t *rc)
 {
+    dt_py_reap(state, false);
     for (;;) {
         state->waiting++;
-        Py_BEGIN_ALLOW_THREADS *rc = wait(arg, SLICE);
-        Py_END_ALLOW_THREADS state->waiting--;
+        Py_BEGIN_ALLOW_THREADS
+        *rc = wait(arg, SLICE);
+        Py_END_ALLOW_THREADS
+        state->waiting--;
         if (*rc != DT_IN_PROGRESS)
             return true;
         if (PyErr_CheckSignals() < 0)
@@ -75,9 +78,11 @@ static PyObject *world_init(PyObject *module, PyObject *none)
 {
     (void)none;
     dt_result_t rc;
-    Py_BEGIN_ALLOW_THREADS rc = dt_init();
-    Py_END_ALLOW_THREADS if (rc != DT_SUCCESS) return dt_py_wait_error(
-        PyModule_GetState(module), rc);
+    Py_BEGIN_ALLOW_THREADS
+    rc = dt_init();
+    Py_END_ALLOW_THREADS
+    if (rc != DT_SUCCESS)
+        return dt_py_wait_error(PyModule_GetState(module), rc);
     Py_RETURN_NONE;
 }
 
@@ -85,9 +90,11 @@ static PyObject *world_finalize(PyObject *module, PyObject *none)
 {
     (void)none;
     dt_result_t rc;
-    Py_BEGIN_ALLOW_THREADS rc = dt_finalize();
-    Py_END_ALLOW_THREADS if (rc != DT_SUCCESS) return dt_py_wait_error(
-        PyModule_GetState(module), rc);
+    Py_BEGIN_ALLOW_THREADS
+    rc = dt_finalize();
+    Py_END_ALLOW_THREADS
+    if (rc != DT_SUCCESS)
+        return dt_py_wait_error(PyModule_GetState(module), rc);
     Py_RETURN_NONE;
 }
 
@@ -117,9 +124,11 @@ static PyObject *engine_open(PyObject *module, PyObject *args)
     }
     dt_grad_t grad = NULL;
     dt_result_t rc;
-    Py_BEGIN_ALLOW_THREADS rc = dt_grad_open(&options, &grad);
-    Py_END_ALLOW_THREADS if (rc != DT_SUCCESS) return dt_py_wait_error(state,
-                                                                       rc);
+    Py_BEGIN_ALLOW_THREADS
+    rc = dt_grad_open(&options, &grad);
+    Py_END_ALLOW_THREADS
+    if (rc != DT_SUCCESS)
+        return dt_py_wait_error(state, rc);
     state->grad = grad;
     state->generation++;
     Py_RETURN_NONE;
@@ -138,9 +147,12 @@ static PyObject *engine_close(PyObject *module, PyObject *none)
     dt_grad_t grad = state->grad;
     dt_result_t rc;
     state->grad = NULL; /* what is used after this finds it closed */
-    Py_BEGIN_ALLOW_THREADS rc = dt_grad_close(grad);
-    Py_END_ALLOW_THREADS dt_py_reap(state, true);
-    if (PyList_SetSlice(state->lost, 0, PyList_Size(state->lost), NULL) < 0)
+    Py_BEGIN_ALLOW_THREADS
+    rc = dt_grad_close(grad);
+    Py_END_ALLOW_THREADS
+    dt_py_reap(state, true);
+    if (PySet_Clear(state->names) < 0 ||
+        PyList_SetSlice(state->lost, 0, PyList_Size(state->lost), NULL) < 0)
         return NULL;
     if (rc != DT_SUCCESS)
         return dt_py_wait_error(state, rc);
@@ -228,9 +240,10 @@ static PyObject *set_add(PyObject *module, PyObject *args)
         ranks[i] = wide[i] == (int)wide[i] ? (int)wide[i] : -1;
     if (n >= 0) {
         state->waiting++;
-        Py_BEGIN_ALLOW_THREADS rc =
-            dt_grad_set_add(state->grad, ranks, n, &set);
-        Py_END_ALLOW_THREADS state->waiting--;
+        Py_BEGIN_ALLOW_THREADS
+        rc = dt_grad_set_add(state->grad, ranks, n, &set);
+        Py_END_ALLOW_THREADS
+        state->waiting--;
     }
     PyMem_Free(wide);
     PyMem_Free(ranks);
@@ -249,8 +262,10 @@ static PyObject *set_remove(PyObject *module, PyObject *args)
         return NULL;
     dt_result_t rc;
     state->waiting++;
-    Py_BEGIN_ALLOW_THREADS rc = dt_grad_set_remove(state->grad, set);
-    Py_END_ALLOW_THREADS state->waiting--;
+    Py_BEGIN_ALLOW_THREADS
+    rc = dt_grad_set_remove(state->grad, set);
+    Py_END_ALLOW_THREADS
+    state->waiting--;
     if (rc != DT_SUCCESS)
         return dt_py_call_error(state, rc);
     Py_RETURN_NONE;
@@ -362,12 +377,13 @@ static int fill(PyObject *module)
 {
     struct state *state = PyModule_GetState(module);
     state->lost = PyList_New(0);
+    state->names = PySet_New(NULL);
     state->internal_error = PyErr_NewExceptionWithDoc(
         "slurm_dt.HorovodInternalError",
         "A collective failed, on all of its ranks: they disagree about it, or "
         "a rank has ended.",
         PyExc_RuntimeError, NULL);
-    if (!state->lost || !state->internal_error ||
+    if (!state->lost || !state->names || !state->internal_error ||
         intern(&state->grad_name, "grad") < 0 ||
         intern(&state->layout_name, "layout") < 0 ||
         intern(&state->dtype_name, "dtype") < 0 ||

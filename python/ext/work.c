@@ -12,14 +12,22 @@ struct work {
     dt_grad_work_t handle;
     int n;
     int members;    /* of the set */
+    PyObject *key;  /* its name in state->names, until it was waited for */
     PyObject *keep; /* tensors that the engine borrows */
 };
 
 struct orphan {
     struct orphan *next;
     dt_grad_work_t handle;
-    PyObject *keep;
+    PyObject *key, *keep;
 };
+
+static void free_name(struct state *state, PyObject **key)
+{
+    if (*key && PySet_Discard(state->names, *key) < 0)
+        PyErr_Clear();
+    Py_CLEAR(*key);
+}
 
 void dt_py_reap(struct state *state, bool closed)
 {
@@ -33,6 +41,7 @@ void dt_py_reap(struct state *state, bool closed)
         *at = orphan->next;
         if (!closed) /* else the engine has freed it */
             dt_grad_free(orphan->handle);
+        free_name(state, &orphan->key);
         Py_XDECREF(orphan->keep);
         PyMem_Free(orphan);
     }
@@ -104,6 +113,24 @@ static struct work *create(PyObject *module, PyObject *keep, int n, int members)
     return work;
 }
 
+/* Take the name, or ValueError if it is under way. */
+static bool take_name(struct work *work, int set, const char *name)
+{
+    PyObject *key = PyUnicode_FromFormat("%d %s", set, name);
+    int taken = key ? PySet_Contains(work->state->names, key) : -1;
+    if (taken == 1)
+        PyErr_Format(PyExc_ValueError,
+                     "'%s' is under way on this rank already: wait for it, or "
+                     "take another name",
+                     name);
+    if (taken != 0 || PySet_Add(work->state->names, key) < 0) {
+        Py_XDECREF(key);
+        return false;
+    }
+    work->key = key;
+    return true;
+}
+
 /* Start what the operations describe; a Work, or NULL and an exception. */
 static PyObject *start(PyObject *module, const char *name,
                        const dt_grad_op_t *ops, int n, int members,
@@ -113,11 +140,15 @@ static PyObject *start(PyObject *module, const char *name,
     struct work *work = create(module, keep, n, members);
     if (!work)
         return NULL;
-    dt_result_t rc = dt_grad_start(state->grad, name, ops, n, &work->handle);
-    if (rc == DT_SUCCESS)
-        return (PyObject *)work;
-    work->handle = NULL;
-    dt_py_call_error(state, rc);
+    if (!name || take_name(work, ops[0].set, name)) {
+        dt_result_t rc =
+            dt_grad_start(state->grad, name, ops, n, &work->handle);
+        if (rc == DT_SUCCESS)
+            return (PyObject *)work;
+        work->handle = NULL;
+        free_name(state, &work->key);
+        dt_py_call_error(state, rc);
+    }
     Py_DECREF(work);
     return NULL;
 }
@@ -135,7 +166,6 @@ PyObject *dt_py_start(PyObject *module, PyObject *args)
                           &tensors, &keep))
         return NULL;
     op.kind = (dt_grad_kind_t)kind;
-    dt_py_reap(state, false);
     const int members = dt_grad_set_size(state->grad, op.set);
     if (members < 0)
         return dt_py_call_error(state, members);
@@ -198,6 +228,7 @@ static PyObject *work_wait(PyObject *self, PyObject *none)
     if (!is_current(work) ||
         !dt_py_wait(work->state, wait_slice, work->handle, &rc))
         return NULL;
+    free_name(work->state, &work->key);
     if (rc != DT_SUCCESS)
         return dt_py_wait_error(work->state, rc);
     Py_RETURN_NONE;
@@ -249,22 +280,23 @@ static PyObject *work_take(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* The tensors of what goes on stay until it is complete. */
+/* Tensors and name stay until it is complete and another wait sees it. */
 static void leave(struct work *work)
 {
     if (!work->handle || !work->state->grad ||
         work->state->generation != work->generation)
         return;
     struct orphan *orphan = NULL;
-    if (dt_grad_test(work->handle) == DT_IN_PROGRESS)
+    if (work->key || dt_grad_test(work->handle) == DT_IN_PROGRESS)
         orphan = PyMem_Malloc(sizeof(*orphan));
     if (!orphan) {
         dt_grad_free(work->handle);
         return;
     }
-    *orphan = (struct orphan){work->state->orphans, work->handle, work->keep};
+    *orphan = (struct orphan){work->state->orphans, work->handle, work->key,
+                              work->keep};
     work->state->orphans = orphan;
-    work->keep = NULL;
+    work->key = work->keep = NULL;
 }
 
 static void work_dealloc(PyObject *self)
@@ -274,6 +306,7 @@ static void work_dealloc(PyObject *self)
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     if (work->module) {
         leave(work);
+        Py_XDECREF(work->key);
         Py_XDECREF(work->keep);
         Py_DECREF(work->module);
     }

@@ -212,6 +212,20 @@ def test_local_errors_are_of_one_rank():
     same(hvd.allreduce(mine(1)), sum(every(lambda r: mine(1, rank=r))) / SIZE)
 
 
+def test_a_name_is_free_after_a_wait():
+    """Whether the operation is complete before that does not matter."""
+    for keep in (True, False):
+        handle = hvd.allreduce_async(mine(), name="again")
+        done = hvd.allreduce_async(mine(), name="done after it")
+        while not (hvd.poll(handle) and hvd.poll(done)):
+            pass
+        handle = handle if keep else None
+        fails(ValueError, hvd.allreduce_async, mine(), name="again")
+        hvd.synchronize(handle or done)
+        hvd.synchronize(done)
+    hvd.allreduce(mine(), name="again")
+
+
 def test_errors_of_all_ranks():
     t = mine(dtype=torch.float32 if RANK == 0 else torch.float64)
     fails(hvd.HorovodInternalError, hvd.allreduce, t)

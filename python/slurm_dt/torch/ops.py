@@ -10,7 +10,9 @@ together.
 
 Errors. What is wrong on this rank alone is a ValueError at the call (a type, a
 shape, a root or splits that cannot be, a name that is under way, a process set
-that this rank is none of); no other rank notices. What the ranks disagree about
+that this rank is none of); no other rank notices. A name is under way until
+synchronize(); that of a handle that was dropped, until a later wait finds the
+operation complete. What the ranks disagree about
 (type, shape, op, root, factors), and what a lost rank leaves incomplete, is a
 HorovodInternalError on all ranks of the set, from the wait.
 """
