@@ -312,6 +312,57 @@ static PyObject *gradients_reset(PyObject *self, PyObject *none)
     Py_RETURN_NONE;
 }
 
+/* has_plan(): whether there is one; the first step makes it, for all ranks */
+static PyObject *gradients_has_plan(PyObject *self, PyObject *none)
+{
+    (void)none;
+    return PyBool_FromLong(has_plan((struct gradients *)self));
+}
+
+/* release(): let go of the parameters; the plan stays until destroy() */
+static PyObject *gradients_release(PyObject *self, PyObject *none)
+{
+    struct gradients *all = (struct gradients *)self;
+    (void)none;
+    if (PyList_SetSlice(all->list, 0, PyList_Size(all->list), NULL) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* is_free(): whether it was released, and nothing of it is under way */
+static PyObject *gradients_is_free(PyObject *self, PyObject *none)
+{
+    struct gradients *all = (struct gradients *)self;
+    (void)none;
+    return PyBool_FromLong(PyList_Size(all->list) == 0 && all->pending == 0);
+}
+
+/* forget(): the engine has removed the plan, with its process set */
+static PyObject *gradients_forget(PyObject *self, PyObject *none)
+{
+    (void)none;
+    ((struct gradients *)self)->plan = NULL;
+    Py_RETURN_NONE;
+}
+
+/* destroy(): remove the plan; all ranks of the set call it */
+static PyObject *gradients_destroy(PyObject *self, PyObject *none)
+{
+    struct gradients *all = (struct gradients *)self;
+    dt_grad_plan_t plan = has_plan(all) ? all->plan : NULL;
+    dt_result_t rc;
+    (void)none;
+    all->plan = NULL;
+    all->state->waiting++;
+    Py_BEGIN_ALLOW_THREADS
+    rc = dt_grad_plan_destroy(plan);
+    Py_END_ALLOW_THREADS
+    all->state->waiting--;
+    if (rc != DT_SUCCESS)
+        return dt_py_wait_error(all->state, rc);
+    Py_RETURN_NONE;
+}
+
 static PyObject *gradients_pending(PyObject *self, PyObject *none)
 {
     (void)none;
@@ -513,6 +564,11 @@ static PyMethodDef gradients_methods[] = {
     {"step", gradients_step, METH_NOARGS, "submit the rest, wait for all"},
     {"reset", gradients_reset, METH_NOARGS, "forget the calls of this step"},
     {"pending", gradients_pending, METH_NOARGS, "how many were called"},
+    {"has_plan", gradients_has_plan, METH_NOARGS, "whether there is a plan"},
+    {"release", gradients_release, METH_NOARGS, "let go of the parameters"},
+    {"is_free", gradients_is_free, METH_NOARGS, "released, nothing under way"},
+    {"forget", gradients_forget, METH_NOARGS, "the engine removed the plan"},
+    {"destroy", gradients_destroy, METH_NOARGS, "remove the plan; collective"},
     {"set_passes", gradients_set_passes, METH_VARARGS, "set_passes(n)"},
     {NULL},
 };

@@ -363,6 +363,23 @@ def test_optimizer_needs_no_negotiation():
     assert after["rounds"] - before["rounds"] <= 1, (before, after)
 
 
+def test_optimizer_leaves_nothing():
+    """Many optimizers, one after the other, have the memory of two."""
+    def memory(n):
+        for _ in range(n):
+            model = torch.nn.Linear(50, 50)
+            optimizer = hvd.DistributedOptimizer(
+                torch.optim.SGD(model.parameters(), lr=0.1))
+            for _ in range(2):
+                model(torch.ones(1, 50)).sum().backward()
+                optimizer.step()
+            del model, optimizer
+            gc.collect()
+        return hvd.stats()["held_bytes"]
+    first = memory(2)
+    assert 0 < memory(5) <= first, "plans of old optimizers are kept"
+
+
 def test_optimizer_compression():
     for kind in (hvd.Compression.fp16, hvd.Compression.bf16):
         near(distributed(2, compression=kind)[0], reference(2, 1 / SIZE), 0.1)
@@ -468,10 +485,12 @@ def test_optimizer_is_strict():
 
 def test_optimizer_of_a_process_set():
     rest = hvd.add_process_set(range(1, SIZE))
-    weights, _ = distributed(2, process_set=rest)
+    weights, optimizer = distributed(2, process_set=rest)
     rows = hvd.allgather(weights[None])
     assert torch.equal(rows[1], rows[-1]) and not torch.equal(rows[0], rows[1])
     assert hvd.remove_process_set(rest)
+    if RANK != 0:
+        fails(ValueError, optimizer.synchronize)
 
 
 def test_optimizer_adasum():

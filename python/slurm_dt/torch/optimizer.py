@@ -14,7 +14,8 @@ from slurm_dt import _dt, basics
 from slurm_dt.torch import ops
 from slurm_dt.torch.compression import Compression
 from slurm_dt.torch.ops import Adasum, Average, Sum
-from slurm_dt.torch.process_sets import ProcessSet, global_process_set
+from slurm_dt.torch.process_sets import (
+    ProcessSet, global_process_set, plans)
 
 Named = Optional[Iterable[Tuple[str, torch.Tensor]]]
 
@@ -104,7 +105,7 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         mine = weakref.ref(self)
         hooks: List[Any] = []
         # a model outlives an optimizer that was replaced by another
-        weakref.finalize(self, _unhook, hooks).atexit = False
+        weakref.finalize(self, _retire, hooks, self._gradients).atexit = False
 
         def other(gradient: Any) -> None:
             optimizer = mine()
@@ -190,6 +191,8 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         HorovodInternalError, on all, when that has failed."""
         if self._gradients is not None:
             finish, self._finish = self._finish, []
+            if not self._gradients.has_plan():
+                _make_room(self.process_set, self._gradients)
             self._gradients.step()
             for function in finish + self._finish:
                 function()
@@ -238,10 +241,27 @@ def _hook(p: torch.Tensor, gradient: Any) -> Tuple[Any, Any]:
     return accumulate.register_hook(gradient), accumulate
 
 
-def _unhook(hooks: List[Any]) -> None:
+def _retire(hooks: List[Any], gradients: Any) -> None:
+    """The optimizer is no more."""
     for handle, _ in hooks:
         handle.remove()
     hooks.clear()
+    gradients.release()
+
+
+def _make_room(process_set: ProcessSet, gradients: Any) -> None:
+    """Before a plan is made, remove those whose optimizers are no more on any
+    rank of the set. It takes all of these to remove one, and here they meet."""
+    number = ops.Options(process_set=process_set).set
+    others = plans.setdefault(number, [])
+    if others:
+        free = torch.tensor([g.is_free() for g in others], dtype=torch.uint8)
+        ops.allreduce_(free, name="slurm_dt.plans", op=ops.Min,
+                       process_set=process_set)
+        for other in [g for g, gone in zip(others, free.tolist()) if gone]:
+            other.destroy()
+            others.remove(other)
+    others.append(gradients)
 
 
 def _assign(p: torch.Tensor, value: torch.Tensor) -> None:

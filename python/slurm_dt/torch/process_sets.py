@@ -3,14 +3,18 @@
 """Process sets: ranks that run operations together."""
 
 import weakref
-from typing import Dict, Iterable, List, Optional, Union
+from typing import Any, Dict, Iterable, List, Optional, Union
 
 from slurm_dt import _dt, basics
 
 _added: "weakref.WeakSet[ProcessSet]" = weakref.WeakSet()
 
+# Of each set the gradients that have a plan, in an order equal on its ranks.
+plans: Dict[int, List[Any]] = {}
+
 
 def _forget() -> None:
+    plans.clear()
     for process_set in _added:
         process_set.process_set_id = None
     _added.clear()
@@ -99,6 +103,8 @@ def remove_process_set(process_set: ProcessSet) -> bool:
         return False
     number, process_set.process_set_id = process_set.process_set_id, None
     _dt.set_remove(number)
+    for gradients in plans.pop(number, ()):
+        gradients.forget()  # the engine has removed them with the set
     return True
 
 
