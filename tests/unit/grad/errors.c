@@ -563,6 +563,61 @@ static void close_before(bool lonely)
     expect(dt_grad_close(grad) == DT_SUCCESS, "close with work");
 }
 
+static dt_result_t wait_in(dt_grad_t grad, int call)
+{
+    const int ranks[] = {0};
+    int number;
+    dt_grad_plan_t plan;
+    switch (call) {
+    case 0:
+        return dt_grad_join(grad, -1, &number);
+    case 1:
+        return dt_grad_set_add(grad, ranks, 1, &number);
+    default:
+        return dt_grad_plan_create(grad, DT_GRAD_WORLD, &plan);
+    }
+}
+
+/* A call that waits for all ranks ends when one of them leaves. */
+static void close_during(int call)
+{
+    dt_grad_t grad = begin_engine();
+    if (dt_size() > 1 && dt_rank() < dt_size() - 1) {
+        dt_result_t rc = wait_in(grad, call);
+        expect(rc == DT_ERR_INVALID_ARG, "call %d of those who stay: %s", call,
+               dt_strerror(rc));
+    }
+    expect(dt_grad_close(grad) == DT_SUCCESS, "close");
+}
+
+/* So does a gradient of a plan that stands. */
+static void close_amid_step(void)
+{
+    float x[2] = {1, 2};
+    int id[2];
+    dt_grad_plan_t plan = NULL;
+    const dt_grad_op_t op =
+        op_of(DT_GRAD_ALLREDUCE, DT_DTYPE_F32, 0, NULL, NULL, NULL);
+    dt_grad_t grad = begin_engine();
+    expect(dt_grad_plan_create(grad, DT_GRAD_WORLD, &plan) == DT_SUCCESS &&
+               dt_grad_plan_tensor(plan, "a", &op, &id[0]) == DT_SUCCESS &&
+               dt_grad_plan_tensor(plan, "b", &op, &id[1]) == DT_SUCCESS,
+           "a plan");
+    for (int step = 0; step < 3; step++) {
+        for (int k = 0; k < 2; k++)
+            dt_grad_plan_submit(plan, id[k], &x[k], &x[k]);
+        expect(dt_grad_plan_step(plan, -1) == DT_SUCCESS, "step");
+    }
+    if (dt_rank() == 0 && dt_size() > 1) {
+        for (int k = 0; k < 2; k++)
+            dt_grad_plan_submit(plan, id[k], &x[k], &x[k]);
+        dt_result_t rc = dt_grad_plan_wait(plan, id[0], -1);
+        expect(rc == DT_ERR_INVALID_ARG, "a gradient of who stays: %s",
+               dt_strerror(rc));
+    }
+    expect(dt_grad_close(grad) == DT_SUCCESS, "close");
+}
+
 /* A second engine beside the first: both work, or there is none. */
 static void open_twice(void)
 {
@@ -608,6 +663,9 @@ void mode_close(int argc, char **argv)
     }
     close_before(dt_rank() == 0);
     close_before(dt_rank() == dt_size() - 1);
+    for (int call = 0; call < 3; call++)
+        close_during(call);
+    close_amid_step();
     open_twice();
     other_options();
 }

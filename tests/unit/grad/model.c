@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t counts[] = {1, 64, 1000, 3, 20000, 257, 0, 5000, 33};
+static const int64_t counts[] = {1, 64, 1000, 3, 9000, 257, 0, 5000, 33};
 static const dt_dtype_t types[] = {DT_DTYPE_F32, DT_DTYPE_F32,  DT_DTYPE_F16,
                                    DT_DTYPE_F32, DT_DTYPE_BF16, DT_DTYPE_I32,
                                    DT_DTYPE_F64, DT_DTYPE_F32,  DT_DTYPE_I64};
@@ -103,6 +103,15 @@ size_t model_bytes(const struct model *model)
     size_t sum = 0;
     for (int k = 0; k < model->n; k++)
         sum += bytes_of(&model->tensors[k]);
+    return sum;
+}
+
+size_t model_wire_bytes(const struct model *model)
+{
+    size_t sum = 0;
+    for (int k = 0; k < model->n; k++)
+        sum += (size_t)model->tensors[k].count *
+               dt_dtype_size(model->tensors[k].wire);
     return sum;
 }
 

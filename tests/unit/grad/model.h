@@ -53,7 +53,9 @@ void model_verify(struct model *model);
 /* All of it, in an order of this rank's own. */
 void model_step(struct model *model);
 
+/* As the program has them, and after compression. */
 size_t model_bytes(const struct model *model);
+size_t model_wire_bytes(const struct model *model);
 
 /* Of this rank, now. */
 dt_grad_stats_t stats_of(dt_grad_t grad);

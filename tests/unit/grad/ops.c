@@ -66,6 +66,10 @@ static void add(const struct wish *wish)
     mine.salt = t.added++;
     if (set->me < 0)
         return;
+    /* thirds have no end, and the order of factors is not fixed */
+    if (mine.op == DT_OP_AVG && set->n == 3 &&
+        (mine.wire != mine.dtype || mine.prescale != 1 || mine.postscale != 1))
+        mine.op = DT_OP_SUM;
     mine.root = (int)(t.added % (unsigned)set->n);
     struct item *item = &t.items[t.nitems++];
     if (set->id != DT_GRAD_WORLD || t.added % 6)
@@ -122,6 +126,12 @@ static void add_factors(dt_dtype_t dtype)
         add(&wish);
         wish.kind = DT_GRAD_REDUCESCATTER;
         add(&wish);
+        wish.op = dtype < DT_DTYPE_F16 ? DT_OP_SUM : DT_OP_AVG;
+        for (int i = 0; i < t.nsets; i++)
+            add(&wish);
+        wish.kind = DT_GRAD_ALLREDUCE;
+        for (int i = 0; i < t.nsets; i++)
+            add(&wish);
     }
 }
 
@@ -135,7 +145,10 @@ static void add_wires(void)
         wish.prescale = i < 4 ? 1 : 0.5;
         wish.postscale = i < 4 ? 1 : 4;
         wish.in_place = i % 3;
-        add(&wish);
+        for (int k = 0; k < 2 * t.nsets; k++) {
+            wish.op = k < t.nsets ? DT_OP_SUM : DT_OP_AVG;
+            add(&wish);
+        }
     }
 }
 

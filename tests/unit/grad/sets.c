@@ -145,7 +145,7 @@ static void after_joins(dt_grad_t grad, int here, int step)
                sum[1] == 2.0 * here * size,
            "%d of %d ranks add", here, size);
     op.op = DT_OP_AVG;
-    expect(run_op(grad, "average", &op) == DT_SUCCESS && sum[0] == here,
+    expect(run_op(grad, NULL, &op) == DT_SUCCESS && sum[0] == here,
            "the divisor stays");
     op.op = DT_OP_MAX;
     expect(here == size || run_op(grad, name, &op) == DT_ERR_UNSUPPORTED,
@@ -201,6 +201,8 @@ void mode_join(int argc, char **argv)
         item_add(&item, &world[0], &wish);
         item_start(&item, grad);
         item_verify(&item);
+        /* running numbers are the same again */
+        expect_alive(grad, NULL);
     }
     expect(dt_grad_join(grad, -1, &last) == DT_SUCCESS, "all at once");
     expect_same((uint64_t)last * 2, "who came last");
