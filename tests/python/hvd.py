@@ -10,6 +10,7 @@ import sys
 import tempfile
 import traceback
 import warnings
+import weakref
 
 import torch
 
@@ -396,22 +397,35 @@ def test_optimizer_compression():
 
 
 def test_optimizer_layouts():
-    def transpose(model):
-        for p in model.parameters():
-            if p.dim() == 2 and RANK == 0:
-                p.grad = p.grad.t().contiguous().t()
-    # the hook has submitted it before: so without hooks
+    """Gradients whose memory has another order on one rank."""
+    def values(p, factor):
+        return torch.arange(p.numel()).view(p.shape).to(p) * factor
     model = model_of(0).double()
     optimizer = hvd.DistributedOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
-    for p in model.parameters():
-        p.grad = torch.full_like(p, float(RANK))
-    transpose(model)
-    grads = [p.grad for p in model.parameters()]
-    optimizer.synchronize()
-    for p, grad in zip(model.parameters(), grads):
-        assert p.grad is grad
-        same(grad, torch.full_like(p, (SIZE - 1) / 2).detach())
+    for _ in range(2):
+        for p in model.parameters():
+            p.grad = values(p, RANK)
+            if RANK == 0 and p.dim() == 2:
+                p.grad = values(p, RANK).t().contiguous().t()
+        grads = [p.grad for p in model.parameters()]
+        optimizer.synchronize()
+        for p, grad in zip(model.parameters(), grads):
+            assert p.grad is grad
+            same(grad.contiguous(), values(p, (SIZE - 1) / 2))
+
+
+def test_optimizer_lets_go_of_gradients():
+    model = model_of(0)
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+    for _ in range(3):
+        model(batch_of(RANK, 0).float()).sum().backward()
+        seen = [weakref.ref(p.grad) for p in model.parameters()]
+        optimizer.step()
+        for p in model.parameters():
+            p.grad = None
+        assert not any(ref() is not None for ref in seen)
 
 
 def test_optimizer_missing_gradients():
