@@ -202,7 +202,8 @@ dt_result_t dt_grad_plan_submit(dt_grad_plan_t plan, int id, const void *in,
 dt_result_t dt_grad_plan_wait(dt_grad_plan_t plan, int id, double seconds);
 
 /* The step is over: wait for all that was submitted. Called by all ranks of the
- * set, once per step, which have then submitted the same gradients; the plan is
+ * set, once per step, and in the same order where there are several plans; they
+ * have then submitted the same gradients; the plan is
  * made at the end of the first such step, in the order in which the first rank
  * of the set has submitted. If a later step is another, it is negotiated again,
  * and nothing else is lost. seconds as for dt_grad_wait: DT_IN_PROGRESS, and

@@ -5,7 +5,7 @@
 #ifndef DT_GRAD_ENTRY_H
 #define DT_GRAD_ENTRY_H
 
-#include "grad/grad.h"
+#include "grad/state.h"
 
 struct dt_entry {
     char *name;
@@ -33,11 +33,14 @@ struct dt_entry {
 dt_result_t dt_entries_hear(struct dt_grad_set *set, int r, const void *body,
                             size_t len, struct dt_error *err);
 
-/* Begin, or fail, all of which nothing is missing any more. */
-dt_result_t dt_entries_begin(struct dt_grad_set *set, struct dt_error *err);
-
 /* Fail the entries of a plan that are not complete: its step is over. */
 void dt_entries_end_step(struct dt_grad_set *set, uint32_t plan);
+
+/* "allreduce", ...; "request" for what is no operation. */
+const char *dt_entry_kind(const struct dt_entry *entry);
+
+/* Take it out of the set; at is where the order points to it. */
+void dt_entry_take(struct dt_grad_set *set, struct dt_entry **at);
 
 void dt_entry_free(struct dt_entry *entry);
 void dt_entries_clear(struct dt_grad_set *set);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* grad.c - the gradient engine: opened and closed. */
-#include "grad/grad.h"
+#include "grad/state.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/api.h"
 #include "coll/engine/engine.h"
-#include "grad/plan.h"
+#include "grad/pass.h"
+#include "grad/plan/plan.h"
 #include "grad/progress.h"
 #include "grad/set.h"
 #include "grad/stall.h"
@@ -20,46 +20,6 @@
 #define BUCKET       (4 << 20)
 #define FIRST_BUCKET (256 << 10)
 #define STALL        60
-
-double dt_grad_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-/* FNV-1a. */
-unsigned dt_grad_hash(uint32_t plan, const char *name)
-{
-    uint32_t hash = 2166136261U ^ plan;
-    for (; *name; name++)
-        hash = (hash ^ (unsigned char)*name) * 16777619U;
-    return (hash ^ hash >> 16) % DT_NAMES;
-}
-
-dt_result_t dt_grad_not_forked(struct dt_grad *grad, struct dt_error *err)
-{
-    if (grad->pid == getpid())
-        return DT_SUCCESS;
-    return dt_error_set(err, DT_ERR_INVALID_ARG,
-                        "the gradient engine cannot be used in a process that "
-                        "was forked after dt_grad_open");
-}
-
-dt_result_t dt_grad_usable(struct dt_grad *grad, struct dt_error *err)
-{
-    if (!grad)
-        return dt_error_set(err, DT_ERR_INVALID_ARG,
-                            "there is no gradient engine: dt_grad_open comes "
-                            "first");
-    dt_result_t rc = dt_grad_not_forked(grad, err);
-    if (rc != DT_SUCCESS)
-        return rc;
-    rc = atomic_load(&grad->failure);
-    if (rc != DT_SUCCESS)
-        return dt_error_set(err, rc, "%s", grad->failure_text.text);
-    return DT_SUCCESS;
-}
 
 /* ---- opening ---- */
 
@@ -178,6 +138,8 @@ dt_result_t dt_grad_open(const dt_grad_options_t *options, dt_grad_t *out)
     set_options(&grad->options, options);
     grad->pid = getpid();
     grad->runs_end = &grad->runs;
+    grad->pass = dt_pass;
+    grad->busy = dt_pass_is_busy;
     dt_result_t rc = init_locks(grad, &err);
     if (rc != DT_SUCCESS) {
         free(grad);
@@ -196,12 +158,6 @@ dt_result_t dt_grad_open(const dt_grad_options_t *options, dt_grad_t *out)
 }
 
 /* ---- closing ---- */
-
-static bool is_over(void *arg)
-{
-    struct dt_grad_work *work = arg;
-    return atomic_load(&work->status) != DT_IN_PROGRESS;
-}
 
 /* Tell all sets of this rank that it closes, then wait until all ranks do. */
 static dt_result_t leave(struct dt_grad *grad, struct dt_error *err)
@@ -224,7 +180,7 @@ static dt_result_t leave(struct dt_grad *grad, struct dt_error *err)
     while (first) {
         work = first;
         first = work->chain;
-        dt_grad_progress_await(grad, is_over, work, -1);
+        dt_grad_progress_await(grad, dt_work_is_over, work, -1);
         if (rc == DT_SUCCESS)
             rc = dt_work_result(work, err);
         dt_work_destroy(work);

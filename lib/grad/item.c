@@ -43,6 +43,13 @@ int64_t dt_item_share(int64_t rows, int r, int n)
     return rows / n + (r < rows % n);
 }
 
+dt_op_t dt_item_wire_op(const struct dt_item_type *type)
+{
+    if (type->op == DT_OP_AVG && dt_dtype_size((dt_dtype_t)type->wire) > 2)
+        return DT_OP_SUM;
+    return (dt_op_t)type->op;
+}
+
 /* ---- what the caller gives ---- */
 
 static bool reduces(int kind)
@@ -259,6 +266,11 @@ dt_result_t dt_item_check_buffers(const struct dt_item *item, int me,
     bool reads = type->kind != DT_GRAD_BROADCAST || me == type->root;
     bool writes =
         type->kind != DT_GRAD_ALLGATHER && type->kind != DT_GRAD_ALLTOALL;
+    if (item->out && !writes)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "%s: out is not NULL: its output is to be had by "
+                            "dt_grad_take",
+                            kinds[type->kind]);
     if ((item->in || !reads) && (item->out || !writes))
         return DT_SUCCESS;
     return dt_error_set(err, DT_ERR_INVALID_ARG, "%s: %s is NULL",

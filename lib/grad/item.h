@@ -5,7 +5,7 @@
 #ifndef DT_GRAD_ITEM_H
 #define DT_GRAD_ITEM_H
 
-#include "grad/grad.h"
+#include "grad/state.h"
 
 /* Check what the caller gives, and copy it: shape and splits. n: ranks of the
  * set. Errors: INVALID_ARG, UNSUPPORTED, NO_MEMORY. */
@@ -26,6 +26,11 @@ size_t dt_item_row(const struct dt_item_type *type);
 
 /* Rows of a reducescatter of `rows` in all that rank r of n gets. */
 int64_t dt_item_share(int64_t rows, int r, int n);
+
+/* The reduction op that the collective does for a gradient of this type: 16-bit
+ * types are averaged by it, as their sum may be too large; wider ones are
+ * summed and divided after. */
+dt_op_t dt_item_wire_op(const struct dt_item_type *type);
 
 /* "allreduce", ... */
 const char *dt_item_kind(uint8_t kind);

@@ -12,7 +12,7 @@
 #define DT_GRAD_MESSAGE_H
 
 #include "base/cursor.h"
-#include "grad/grad.h"
+#include "grad/state.h"
 
 /* A request of another rank, while it is read. */
 struct dt_message {

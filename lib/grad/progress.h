@@ -5,9 +5,10 @@
 #ifndef DT_GRAD_PROGRESS_H
 #define DT_GRAD_PROGRESS_H
 
-#include "grad/grad.h"
+#include "grad/state.h"
 
-/* Start and end the engine's thread. Errors: SYSTEM. */
+/* Start the engine's thread, when grad->pass and grad->busy are set, and end
+ * it. Errors: SYSTEM. */
 dt_result_t dt_grad_progress_begin(struct dt_grad *grad, struct dt_error *err);
 void dt_grad_progress_end(struct dt_grad *grad);
 
@@ -19,9 +20,5 @@ void dt_grad_progress_call(struct dt_grad *grad);
  * in done. */
 void dt_grad_progress_await(struct dt_grad *grad, bool (*done)(void *arg),
                             void *arg, double seconds);
-
-/* The engine has failed: all work ends with this. The drive lock is held. */
-void dt_grad_progress_fail(struct dt_grad *grad, dt_result_t code,
-                           const struct dt_error *err);
 
 #endif

@@ -10,38 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grad/begin.h"
 #include "grad/entry.h"
 #include "grad/message.h"
 
-#define HEAD   256
+#define HEAD   DT_ROUND_HEAD
 #define INLINE (HEAD - 8)
 #define MOST   (1 << 20) /* bytes of requests that begin a round, roughly */
 
 #define PAUSE_LEAST 20e-6 /* seconds */
-#define PAUSE_MOST  20e-3
-
-dt_result_t dt_round_init(struct dt_grad_set *set, struct dt_error *err)
-{
-    struct dt_round *round = &set->round;
-    size_t n = (size_t)set->n;
-    round->room = HEAD;
-    round->mine = malloc(round->room);
-    round->heads = malloc(n * HEAD);
-    round->counts = calloc(n, sizeof(*round->counts));
-    round->displs = calloc(n, sizeof(*round->displs));
-    if (round->mine && round->heads && round->counts && round->displs)
-        return DT_SUCCESS;
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
-void dt_round_fini(struct dt_grad_set *set)
-{
-    free(set->round.mine);
-    free(set->round.heads);
-    free(set->round.bodies);
-    free(set->round.counts);
-    free(set->round.displs);
-}
+#define PAUSE_MOST  2e-3
 
 static uint32_t get(const unsigned char *at)
 {
@@ -156,7 +134,7 @@ static dt_result_t hear(struct dt_grad_set *set, struct dt_error *err)
     round->pause = news ? 0 : longer(round->pause);
     free(round->bodies);
     round->bodies = NULL;
-    return rc == DT_SUCCESS ? dt_entries_begin(set, err) : rc;
+    return rc == DT_SUCCESS ? dt_begin_all(set, err) : rc;
 }
 
 static bool has_reason(struct dt_grad_set *set)

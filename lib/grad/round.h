@@ -8,11 +8,7 @@
 #ifndef DT_GRAD_ROUND_H
 #define DT_GRAD_ROUND_H
 
-#include "grad/grad.h"
-
-/* Room for the set's rounds. Errors: NO_MEMORY. */
-dt_result_t dt_round_init(struct dt_grad_set *set, struct dt_error *err);
-void dt_round_fini(struct dt_grad_set *set);
+#include "grad/state.h"
 
 /* Begin a round if there is a reason to, and go on with the one under way.
  * Errors: those of the collectives, and NO_MEMORY, VERSION. */

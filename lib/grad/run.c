@@ -11,10 +11,8 @@
 
 #include "exec/exec.h"
 #include "grad/adasum.h"
-#include "grad/bucket.h"
 #include "grad/convert.h"
 #include "grad/item.h"
-#include "grad/plan.h"
 #include "grad/timeline.h"
 #include "grad/work.h"
 
@@ -63,9 +61,6 @@ dt_result_t dt_runs_add(struct dt_grad_set *set, struct dt_entry *e,
                         struct dt_error *err)
 {
     struct dt_grad *grad = set->grad;
-    dt_result_t rc = e->plan ? dt_plan_learn(set, e, err) : DT_SUCCESS;
-    if (rc != DT_SUCCESS)
-        return rc;
     for (int i = 0; i < e->n; i++) {
         struct dt_run *run = calloc(1, sizeof(*run));
         size_t cell = (size_t)i * (size_t)set->n;
@@ -133,7 +128,7 @@ static dt_result_t begin_allreduce(struct dt_run *run)
         dt_convert_in(run->buffer, wire, item->in, dtype, count,
                       type->prescale);
     return dt_iallreduce(run->buffer, run->buffer, count, wire,
-                         plain ? (dt_op_t)type->op : dt_bucket_op(type),
+                         plain ? (dt_op_t)type->op : dt_item_wire_op(type),
                          run->set->data, DT_STREAM_NONE, &run->request);
 }
 
@@ -240,8 +235,8 @@ static dt_result_t begin_reducescatter(struct dt_run *run)
     }
     dt_result_t rc = dt_ireduce_scatterv(
         in, item->out, counts, dtype,
-        is_plain(run) ? (dt_op_t)type->op : dt_bucket_op(type), run->set->data,
-        DT_STREAM_NONE, &run->request);
+        is_plain(run) ? (dt_op_t)type->op : dt_item_wire_op(type),
+        run->set->data, DT_STREAM_NONE, &run->request);
     free(counts);
     return rc;
 }
@@ -282,9 +277,9 @@ static dt_result_t end_allreduce(struct dt_run *run, struct dt_item *item)
         return DT_SUCCESS;
     }
     if (run->buffer)
-        dt_convert_out(item->out, dtype, run->buffer, wire, count,
-                       type->postscale,
-                       dt_bucket_op(type) == DT_OP_SUM ? divisor_of(run) : 1);
+        dt_convert_out(
+            item->out, dtype, run->buffer, wire, count, type->postscale,
+            dt_item_wire_op(type) == DT_OP_SUM ? divisor_of(run) : 1);
     return DT_SUCCESS;
 }
 
@@ -298,7 +293,8 @@ static dt_result_t end(struct dt_run *run)
         dt_convert_out(item->out, (dt_dtype_t)type->dtype, item->out,
                        (dt_dtype_t)type->dtype,
                        (size_t)item->rows * dt_item_row(type), type->postscale,
-                       dt_bucket_op(type) == DT_OP_SUM ? divisor_of(run) : 1);
+                       dt_item_wire_op(type) == DT_OP_SUM ? divisor_of(run)
+                                                          : 1);
     return DT_SUCCESS;
 }
 
@@ -312,7 +308,7 @@ static void count(struct dt_grad *grad, const struct dt_run *run)
         elements * (reduced ? dt_dtype_size((dt_dtype_t)run->type.wire)
                             : run->type.element);
     grad->stats.collectives += run->type.kind != DT_GRAD_BARRIER;
-    if (run->work && run->work->gradient)
+    if (run->work && run->work->on_end)
         grad->stats.gradients++;
     else
         grad->stats.operations++;

@@ -15,12 +15,17 @@ dt_result_t dt_set_open_world(struct dt_grad *grad, struct dt_error *err);
 dt_result_t dt_set_mine(struct dt_grad *grad, int id, struct dt_grad_set **set,
                         struct dt_error *err);
 
-/* All ranks have asked for the set of this entry, or for its end: the number is
- * the work's answer. Errors: those of dt_comm_create, and NO_MEMORY. */
-dt_result_t dt_set_begin(struct dt_grad *grad, struct dt_entry *entry,
-                         struct dt_error *err);
-dt_result_t dt_set_end(struct dt_grad *grad, struct dt_entry *entry,
+/* A set that is in the engine. Errors: INVALID_ARG. */
+dt_result_t dt_set_get(struct dt_grad *grad, int id, struct dt_grad_set **set,
                        struct dt_error *err);
+
+/* Make one of these ranks, ascending; put it into the engine's list; make its
+ * communicators, which is collective over it and blocks. */
+dt_result_t dt_set_make(struct dt_grad *grad, int id, const int64_t *ranks,
+                        int n, struct dt_grad_set **set, struct dt_error *err);
+void dt_set_enlist(struct dt_grad *grad, struct dt_grad_set *set);
+dt_result_t dt_set_connect(struct dt_grad *grad, struct dt_grad_set *set,
+                           struct dt_error *err);
 
 /* Free it. If `together`, its communicators are freed, too, which is collective
  * over the set. */

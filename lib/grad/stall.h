@@ -6,7 +6,7 @@
 #ifndef DT_GRAD_STALL_H
 #define DT_GRAD_STALL_H
 
-#include "grad/grad.h"
+#include "grad/state.h"
 
 /* Collective over the world. Nothing is done if it is switched off. Errors:
  * NO_MEMORY, those of the collectives. */

@@ -5,7 +5,7 @@
 #ifndef DT_GRAD_TIMELINE_H
 #define DT_GRAD_TIMELINE_H
 
-#include "grad/grad.h"
+#include "grad/state.h"
 
 /* A row for each name; on it, from start to end, seconds of dt_grad_now(). */
 void dt_timeline_add(struct dt_timeline *timeline, const char *name,

@@ -4,10 +4,10 @@
  * bucket is one more, a flag: 0, and 1 from a rank that cannot follow the plan,
  * which sends zeros with it. Where the sum is not 0, no rank uses the result.
  */
-#ifndef DT_GRAD_BUCKET_H
-#define DT_GRAD_BUCKET_H
+#ifndef DT_GRAD_PLAN_BUCKET_H
+#define DT_GRAD_PLAN_BUCKET_H
 
-#include "grad/grad.h"
+#include "grad/state.h"
 
 /* Cut n gradients, in this order, into buckets. Errors: NO_MEMORY. */
 dt_result_t dt_buckets_make(struct dt_grad_plan *plan,
@@ -20,10 +20,5 @@ void dt_buckets_free(struct dt_grad_plan *plan);
  * of the collectives. */
 dt_result_t dt_buckets_progress(struct dt_grad_plan *plan, bool *moved,
                                 struct dt_error *err);
-
-/* The reduction op that the collective does for a gradient of this type: 16-bit
- * types are averaged by it, as their sum may be too large; wider ones are
- * summed and divided after. */
-dt_op_t dt_bucket_op(const struct dt_item_type *type);
 
 #endif

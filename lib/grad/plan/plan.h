@@ -10,8 +10,8 @@
  *
  * All ranks change the state at the same point: the first after the same round
  * of negotiation, the second after the same bucket. */
-#ifndef DT_GRAD_PLAN_H
-#define DT_GRAD_PLAN_H
+#ifndef DT_GRAD_PLAN_PLAN_H
+#define DT_GRAD_PLAN_PLAN_H
 
 #include "grad/entry.h"
 
@@ -29,13 +29,9 @@ dt_result_t dt_plan_learn(struct dt_grad_set *set, const struct dt_entry *entry,
 dt_result_t dt_plan_step_over(struct dt_grad_set *set, struct dt_entry *entry,
                               struct dt_error *err);
 
-/* A gradient is complete. The drive lock is held, the submit lock is not. */
-void dt_gradient_end(struct dt_gradient *gradient, dt_result_t code,
-                     const struct dt_error *err);
-
-/* The plan was given up, and all that was under way is empty: what is in its
- * buckets is negotiated. */
-void dt_plan_negotiate(struct dt_grad_plan *plan);
+/* Go on with the buckets. Errors: those of the collectives. */
+dt_result_t dt_plan_progress(struct dt_grad_plan *plan, bool *moved,
+                             struct dt_error *err);
 
 /* Fail all gradients that are under way. */
 void dt_plan_fail(struct dt_grad_plan *plan, dt_result_t code,

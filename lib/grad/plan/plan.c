@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* plan.c - the gradients of one model. */
-#include "grad/plan.h"
+#include "grad/plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/api.h"
-#include "grad/bucket.h"
+#include "grad/plan/bucket.h"
+#include "grad/plan/gradient.h"
 #include "grad/item.h"
 #include "grad/progress.h"
 #include "grad/set.h"
@@ -233,7 +234,7 @@ static struct dt_gradient *new_gradient(struct dt_grad_plan *plan,
     g->work.name = copy;
     g->work.n = 1;
     g->work.items = &g->item;
-    g->work.gradient = g;
+    g->work.on_end = dt_gradient_work_end;
     unsigned hash = dt_grad_hash(0, name);
     g->chain = plan->names[hash];
     plan->names[hash] = g;
@@ -302,33 +303,6 @@ dt_result_t dt_grad_plan_tensor(dt_grad_plan_t plan, const char *name,
     return dt_api_return(rc, &err);
 }
 
-void dt_gradient_end(struct dt_gradient *g, dt_result_t code,
-                     const struct dt_error *err)
-{
-    struct dt_grad_plan *plan = g->plan;
-    g->result = code;
-    if (code != DT_SUCCESS) {
-        g->err = *err;
-        pthread_mutex_lock(&plan->grad->submit);
-        if (plan->code == DT_SUCCESS) {
-            plan->code = code;
-            plan->err = *err;
-        }
-        pthread_mutex_unlock(&plan->grad->submit);
-    }
-    atomic_store(&g->state, DT_GRADIENT_IDLE);
-    atomic_fetch_sub(&plan->open, 1);
-}
-
-/* With the submit lock. */
-static void negotiate(struct dt_gradient *g)
-{
-    g->work.left = 1;
-    atomic_store(&g->work.status, DT_IN_PROGRESS);
-    atomic_store(&g->state, DT_GRADIENT_NEGOTIATED);
-    dt_work_tell(&g->work);
-}
-
 /* With the submit lock. */
 static void submit(struct dt_grad_plan *plan, struct dt_gradient *g,
                    const void *in, void *out)
@@ -338,7 +312,7 @@ static void submit(struct dt_grad_plan *plan, struct dt_gradient *g,
     g->item.out = out;
     atomic_fetch_add(&plan->open, 1);
     if (!stands || g->bucket < 0) {
-        negotiate(g);
+        dt_gradient_negotiate(g);
         if (stands)
             atomic_store(&plan->leave, true);
         return;
@@ -436,8 +410,8 @@ dt_result_t dt_plan_learn(struct dt_grad_set *set, const struct dt_entry *e,
         plan->learned = more;
         plan->learned_room = room;
     }
-    e->work->gradient->heard = e->heard;
-    plan->learned[plan->nlearned++] = e->work->gradient;
+    dt_gradient_of(e->work)->heard = e->heard;
+    plan->learned[plan->nlearned++] = dt_gradient_of(e->work);
     return DT_SUCCESS;
 }
 
@@ -479,20 +453,34 @@ dt_result_t dt_plan_step_over(struct dt_grad_set *set, struct dt_entry *e,
     return rc;
 }
 
-void dt_plan_negotiate(struct dt_grad_plan *plan)
+/* The plan was given up, and all that was under way is empty: what is in its
+ * buckets is negotiated. */
+static void give_up(struct dt_grad_plan *plan)
 {
     pthread_mutex_lock(&plan->grad->submit);
     for (int b = 0; b < plan->nbuckets; b++)
         for (int i = 0; i < plan->buckets[b].n; i++) {
             struct dt_gradient *g = plan->buckets[b].gradients[i];
             if (atomic_load(&g->state) == DT_GRADIENT_PLANNED)
-                negotiate(g);
+                dt_gradient_negotiate(g);
         }
     dt_buckets_free(plan);
     plan->submitted = 0;
     atomic_store(&plan->leave, false);
     atomic_store(&plan->state, DT_PLAN_NEGOTIATES);
     pthread_mutex_unlock(&plan->grad->submit);
+}
+
+dt_result_t dt_plan_progress(struct dt_grad_plan *plan, bool *moved,
+                             struct dt_error *err)
+{
+    if (atomic_load(&plan->state) == DT_PLAN_NEGOTIATES)
+        return DT_SUCCESS;
+    dt_result_t rc = dt_buckets_progress(plan, moved, err);
+    if (rc == DT_SUCCESS && atomic_load(&plan->state) == DT_PLAN_BREAKS &&
+        plan->finished == plan->end)
+        give_up(plan);
+    return rc;
 }
 
 void dt_plan_fail(struct dt_grad_plan *plan, dt_result_t code,

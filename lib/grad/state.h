@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* grad.h - the engine as its own files see it.
+/* state.h - the engine as its own files see it.
  *
  * Two locks. The drive lock is held by who makes progress: the engine's thread,
  * or a thread of the program that waits. It guards all but what follows, and is
@@ -8,8 +8,8 @@
  * held for moments only and guards what the program hands in: lists of new
  * work, gradients of a plan, and how work has ended. Drive comes before
  * submit. */
-#ifndef DT_GRAD_GRAD_H
-#define DT_GRAD_GRAD_H
+#ifndef DT_GRAD_STATE_H
+#define DT_GRAD_STATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -69,12 +69,14 @@ struct dt_grad_work {
     char *name;
     int n;
     struct dt_item *items;
-    struct dt_gradient *gradient; /* whose negotiated form this is, or NULL */
-    struct dt_grad_work *next;    /* in one of the set's lists */
-    struct dt_grad_work *chain;   /* in the engine's table of names */
-    int left;                     /* items that are not complete */
-    int number;                   /* the answer: a set, the last to join */
-    struct dt_grad_plan *made;    /* the plan that is to be made, or ended */
+    /* what is done at its end instead of what follows: for what is part of
+     * something else */
+    void (*on_end)(struct dt_grad_work *work);
+    struct dt_grad_work *next;  /* in one of the set's lists */
+    struct dt_grad_work *chain; /* in the engine's table of names */
+    int left;                   /* items that are not complete */
+    int number;                 /* the answer: a set, the last to join */
+    struct dt_grad_plan *made;  /* the plan that is to be made, or ended */
     double since;
     bool forgotten;
     _Atomic dt_result_t status;
@@ -97,6 +99,8 @@ struct dt_round {
     unsigned char *heads, *bodies; /* of all ranks */
     size_t *counts, *displs;
 };
+
+#define DT_ROUND_HEAD 256 /* bytes that each rank tells at first */
 
 #define DT_NAMES 1024 /* chains of a table of names */
 
@@ -201,6 +205,10 @@ struct dt_grad {
     pthread_mutex_t drive, submit;
     pthread_cond_t wake; /* with submit: there is something for the thread */
     pthread_t thread;
+    /* progress: what can be done now, true when anything was; and whether
+     * anything is under way. The drive lock is held. */
+    bool (*pass)(struct dt_grad *grad);
+    bool (*busy)(const struct dt_grad *grad);
     bool ending, woken, running;
     atomic_int waiters;
     dt_comm_t world;

@@ -5,24 +5,17 @@
  * When a flag arrives, ranks may have launched up to a window of buckets behind
  * it. Each rank launches all of this window, with zeros where it had not, and
  * throws the results away; so all have launched the same, without a word. */
-#include "grad/bucket.h"
+#include "grad/plan/bucket.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "grad/convert.h"
+#include "grad/plan/gradient.h"
 #include "grad/item.h"
-#include "grad/plan.h"
 #include "grad/timeline.h"
 
 #define WINDOW 4 /* buckets under way at a time */
-
-dt_op_t dt_bucket_op(const struct dt_item_type *type)
-{
-    if (type->op == DT_OP_AVG && dt_dtype_size((dt_dtype_t)type->wire) > 2)
-        return DT_OP_SUM;
-    return (dt_op_t)type->op;
-}
 
 /* ---- cutting ---- */
 
@@ -34,7 +27,7 @@ static size_t size_of(const struct dt_bucket *bucket)
 static bool holds(const struct dt_bucket *bucket, const struct dt_gradient *g)
 {
     return bucket->wire == g->item.type.wire &&
-           bucket->op == (uint8_t)dt_bucket_op(&g->item.type);
+           bucket->op == (uint8_t)dt_item_wire_op(&g->item.type);
 }
 
 static bool add(struct dt_bucket *bucket, struct dt_gradient *g)
@@ -83,7 +76,8 @@ static bool cut(struct dt_grad_plan *plan, struct dt_gradient **order, int n)
         if (b < 0) {
             b = plan->nbuckets++;
             plan->buckets[b].wire = order[i]->item.type.wire;
-            plan->buckets[b].op = (uint8_t)dt_bucket_op(&order[i]->item.type);
+            plan->buckets[b].op =
+                (uint8_t)dt_item_wire_op(&order[i]->item.type);
         }
         struct dt_bucket *bucket = &plan->buckets[b];
         if (!add(bucket, order[i])) {
@@ -280,14 +274,13 @@ static void finish(struct dt_grad_plan *plan, struct dt_bucket *bucket)
         plan->grad->stats.breaks++;
         atomic_store(&plan->state, DT_PLAN_BREAKS);
     }
-    if (++plan->finished == plan->end)
-        dt_plan_negotiate(plan);
+    plan->finished++;
 }
 
 dt_result_t dt_buckets_progress(struct dt_grad_plan *plan, bool *moved,
                                 struct dt_error *err)
 {
-    while (atomic_load(&plan->state) != DT_PLAN_NEGOTIATES) {
+    for (;;) {
         dt_result_t rc = launch_all(plan, moved, err);
         if (rc != DT_SUCCESS)
             return rc;
