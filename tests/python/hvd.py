@@ -342,6 +342,22 @@ def test_optimizer():
     near(distributed(5, groups=2)[0], reference(5, 1 / SIZE))
 
 
+def test_optimizer_with_hooks_of_later_versions():
+    """As PyTorch 2.1 and later call: with the parameter alone."""
+    def register(p, hook):
+        node = p.expand_as(p).grad_fn.next_functions[0][0]
+        handle = node.register_hook(lambda *unused: hook(p))
+        handle.node = node
+        return handle
+    name = "register_post_accumulate_grad_hook"
+    if not hasattr(torch.Tensor, name):
+        setattr(torch.Tensor, name, register)
+        try:
+            near(distributed(3)[0], reference(3, 1 / SIZE))
+        finally:
+            delattr(torch.Tensor, name)
+
+
 def test_optimizer_needs_no_negotiation():
     model = model_of(0)
     optimizer = hvd.DistributedOptimizer(
