@@ -334,7 +334,9 @@ def near(got, wanted, tolerance=1e-10):
 
 
 def test_optimizer():
-    near(distributed(5)[0], reference(5, 1 / SIZE))
+    weights = distributed(5)[0]
+    near(weights, reference(5, 1 / SIZE))
+    same(distributed(5)[0], weights)  # the same bits
     near(distributed(5, op=hvd.Sum)[0], reference(5))
     near(distributed(5, passes=2)[0], reference(5, 1 / SIZE, 2))
     near(distributed(5, gradient_predivide_factor=2.0)[0],
