@@ -3,7 +3,9 @@
 """horovod.py - run a test file of Horovod's: `import horovod.torch` gives
 slurm_dt.torch, and what the tests' own tools import exists.
 
-    horovod.py CHECKOUT FILE [PYTEST_ARG...]
+    horovod.py OUTPUT CHECKOUT FILE [PYTEST_ARG...]
+
+Each rank writes to a file of its own, OUTPUT.RANK.
 """
 
 import os
@@ -44,9 +46,12 @@ sys.modules["horovod.torch.mpi_ops"] = ops
 
 os.environ.update(OMPI_COMM_WORLD_RANK=os.environ["PMIX_RANK"],
                   OMPI_COMM_WORLD_SIZE=os.environ["DT_TEST_SIZE"])
-checkout, file = sys.argv[1:3]
+output, checkout, file = sys.argv[1:4]
+with open(f"{output}.{os.environ['PMIX_RANK']}", "w") as stream:
+    os.dup2(stream.fileno(), 1)
+    os.dup2(1, 2)
 if "adasum" in file:  # its tests run with MPI only: Adasum needs none here
     slurm_dt.torch.mpi_enabled = lambda: True
 sys.exit(pytest.main([os.path.join(checkout, file), "-q", "-p",
                       "no:cacheprovider", "--rootdir", checkout, "-rs",
-                      *sys.argv[3:]]))
+                      *sys.argv[4:]]))

@@ -30,10 +30,11 @@ done
 # What pytest says in its last line, without the time, on each of N ranks.
 results() # N FILE PYTEST_ARG...
 {
-    DT_TEST_SIZE=$1 ranks "$1" "$here/horovod.py" "$checkout" "${@:2}" \
-        >"$tmp/out" 2>&1
+    rm -f "$tmp"/out.*
+    DT_TEST_SIZE=$1 ranks "$1" "$here/horovod.py" "$tmp/out" "$checkout" \
+        "${@:2}" >&2
     sed -nE 's/^([0-9]+ (passed|failed|error|skipped).*) in [0-9.]+s.*/\1/p' \
-        "$tmp/out" | sed -E 's/, [0-9]+ warnings?//'
+        "$tmp"/out.* | sed -E 's/, [0-9]+ warnings?//'
 }
 
 check() # NAME N WANTED FILE PYTEST_ARG...
@@ -43,7 +44,7 @@ check() # NAME N WANTED FILE PYTEST_ARG...
     got=$(results "$2" "${@:4}")
     is "$1" "$got" "${wanted%$'\n'}"
     [ "$got" = "${wanted%$'\n'}" ] ||
-        tap_show output "$(tail -n 300 "$tmp/out")"
+        tap_show output "$(tail -n 200 "$tmp"/out.*)"
 }
 
 export RANKS_TIMEOUT=1200

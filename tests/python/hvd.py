@@ -10,6 +10,7 @@ import sys
 import tempfile
 import traceback
 import warnings
+import weakref
 
 import torch
 
@@ -333,12 +334,30 @@ def near(got, wanted, tolerance=1e-10):
 
 
 def test_optimizer():
-    near(distributed(5)[0], reference(5, 1 / SIZE))
+    weights = distributed(5)[0]
+    near(weights, reference(5, 1 / SIZE))
+    same(distributed(5)[0], weights)  # the same bits
     near(distributed(5, op=hvd.Sum)[0], reference(5))
     near(distributed(5, passes=2)[0], reference(5, 1 / SIZE, 2))
     near(distributed(5, gradient_predivide_factor=2.0)[0],
          reference(5, 1 / SIZE))
     near(distributed(5, groups=2)[0], reference(5, 1 / SIZE))
+
+
+def test_optimizer_with_hooks_of_later_versions():
+    """As PyTorch 2.1 and later call: with the parameter alone."""
+    def register(p, hook):
+        node = p.expand_as(p).grad_fn.next_functions[0][0]
+        handle = node.register_hook(lambda *unused: hook(p))
+        handle.node = node
+        return handle
+    name = "register_post_accumulate_grad_hook"
+    if not hasattr(torch.Tensor, name):
+        setattr(torch.Tensor, name, register)
+        try:
+            near(distributed(3)[0], reference(3, 1 / SIZE))
+        finally:
+            delattr(torch.Tensor, name)
 
 
 def test_optimizer_needs_no_negotiation():
@@ -396,22 +415,35 @@ def test_optimizer_compression():
 
 
 def test_optimizer_layouts():
-    def transpose(model):
-        for p in model.parameters():
-            if p.dim() == 2 and RANK == 0:
-                p.grad = p.grad.t().contiguous().t()
-    # the hook has submitted it before: so without hooks
+    """Gradients whose memory has another order on one rank."""
+    def values(p, factor):
+        return torch.arange(p.numel()).view(p.shape).to(p) * factor
     model = model_of(0).double()
     optimizer = hvd.DistributedOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
-    for p in model.parameters():
-        p.grad = torch.full_like(p, float(RANK))
-    transpose(model)
-    grads = [p.grad for p in model.parameters()]
-    optimizer.synchronize()
-    for p, grad in zip(model.parameters(), grads):
-        assert p.grad is grad
-        same(grad, torch.full_like(p, (SIZE - 1) / 2).detach())
+    for _ in range(2):
+        for p in model.parameters():
+            p.grad = values(p, RANK)
+            if RANK == 0 and p.dim() == 2:
+                p.grad = values(p, RANK).t().contiguous().t()
+        grads = [p.grad for p in model.parameters()]
+        optimizer.synchronize()
+        for p, grad in zip(model.parameters(), grads):
+            assert p.grad is grad
+            same(grad.contiguous(), values(p, (SIZE - 1) / 2))
+
+
+def test_optimizer_lets_go_of_gradients():
+    model = model_of(0)
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD(model.parameters(), lr=0.1), model.named_parameters())
+    for _ in range(3):
+        model(batch_of(RANK, 0).float()).sum().backward()
+        seen = [weakref.ref(p.grad) for p in model.parameters()]
+        optimizer.step()
+        for p in model.parameters():
+            p.grad = None
+        assert not any(ref() is not None for ref in seen)
 
 
 def test_optimizer_missing_gradients():

@@ -25,6 +25,7 @@ need_package()
         skip_all "python3-torch is not installed"
     mkdir "$tmp/package"
     cp -R "$top/python/slurm_dt" "$tmp/package/"
+    chmod -R u+w "$tmp/package" # the sources may be read-only
     # its run path is that of the prefix, where no libdt may be yet
     cp "$extension" "$tmp/package/slurm_dt/"
     export LD_LIBRARY_PATH=$build/lib/.libs
