@@ -88,7 +88,7 @@ static void end_join(struct dt_grad_set *set, struct dt_entry *e)
     set->njoined = 0;
     /* who joined early has missed numbers that the others have given */
     pthread_mutex_lock(&set->grad->submit);
-    set->grad->unnamed = ++set->grad->joins << 32;
+    set->unnamed = ++set->joins << 32;
     pthread_mutex_unlock(&set->grad->submit);
     if (e->work) {
         e->work->number = set->ranks[set->last_joined];

@@ -153,6 +153,7 @@ dt_result_t dt_grad_open(const dt_grad_options_t *options, dt_grad_t *out)
         destroy(grad);
         return dt_api_return(rc, &err);
     }
+    atomic_fetch_add(&grad->world->world->grads, 1);
     *out = grad;
     return dt_api_return(DT_SUCCESS, &err);
 }
@@ -203,6 +204,7 @@ dt_result_t dt_grad_close(dt_grad_t grad)
     dt_grad_progress_end(grad);
     bool together = atomic_load(&grad->failure) == DT_SUCCESS;
     struct dt_error lost;
+    atomic_fetch_sub(&grad->world->world->grads, 1);
     dt_timeline_close(grad->timeline, &lost);
     dt_result_t rc2 = disconnect(grad, together);
     if (rc == DT_SUCCESS && rc2 != DT_SUCCESS)

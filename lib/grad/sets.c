@@ -83,6 +83,12 @@ dt_result_t dt_sets_remove(struct dt_grad *grad, struct dt_entry *e,
     struct dt_error why;
     struct dt_grad_set *set;
     dt_result_t rc = dt_set_get(grad, e->types[0].root, &set, &why);
+    for (int r = 0; rc == DT_SUCCESS && r < dt_size(); r++)
+        if (e->rows[r] != 0)
+            rc = dt_error_set(&why, DT_ERR_INVALID_ARG,
+                              "process set %d cannot be removed: something of "
+                              "it is under way on rank %d",
+                              set->id, r);
     if (rc != DT_SUCCESS) {
         dt_work_end(e->work, rc, &why);
         return DT_SUCCESS;
@@ -160,14 +166,18 @@ dt_result_t dt_grad_set_add(dt_grad_t grad, const int *ranks, int n, int *set)
     return dt_api_return(rc, &err);
 }
 
-/* Is anything of it under way on this rank? With the submit lock. */
-static const char *under_way(struct dt_grad *grad, int id)
+/* Is anything of it under way on this rank? */
+static bool is_under_way(struct dt_grad *grad, int id)
 {
+    bool found = false;
+    pthread_mutex_lock(&grad->submit);
     for (size_t i = 0; i < DT_NAMES; i++)
         for (struct dt_grad_work *w = grad->names[i]; w; w = w->chain)
-            if (w->set->id == id)
-                return w->name;
-    return NULL;
+            found = found || w->set->id == id;
+    for (struct dt_grad_plan *p = grad->plans; p; p = p->next)
+        found = found || (p->set->id == id && atomic_load(&p->open) > 0);
+    pthread_mutex_unlock(&grad->submit);
+    return found;
 }
 
 static dt_result_t remove_set(struct dt_grad *grad, int id,
@@ -181,20 +191,13 @@ static dt_result_t remove_set(struct dt_grad *grad, int id,
     if (id == DT_GRAD_WORLD)
         return dt_error_set(err, DT_ERR_INVALID_ARG,
                             "process set 0, the world, cannot be removed");
-    pthread_mutex_lock(&grad->submit);
-    const char *name = under_way(grad, id);
-    if (name)
-        rc = dt_error_set(err, DT_ERR_INVALID_ARG,
-                          "process set %d cannot be removed: '%.200s' is under "
-                          "way",
-                          id, name);
-    pthread_mutex_unlock(&grad->submit);
-    if (rc != DT_SUCCESS)
-        return rc;
+    bool busy = is_under_way(grad, id);
     rc = ask(grad, DT_WORK_SET_REMOVE, "the end of a set", &work, err);
     if (rc != DT_SUCCESS)
         return rc;
-    work->items[0].type.root = id;
+    /* as an allgather's, as its first dimension may differ */
+    work->items[0].type = (struct dt_item_type){
+        .kind = DT_GRAD_ALLGATHER, .root = id, .ndim = 1, .shape = {busy}};
     return dt_work_finish(work, NULL, err);
 }
 

@@ -121,6 +121,9 @@ struct dt_grad_set {
     uint64_t heard;                   /* of the first rank's requests, so far */
     bool *joined, *closed;
     int njoined, nclosed, last_joined;
+    /* the number of the next operation without a name, with the submit lock; it
+     * begins anew with each join */
+    uint64_t unnamed, joins;
     uint32_t plans; /* made so far */
     struct dt_grad_set *next;
 };
@@ -217,8 +220,7 @@ struct dt_grad {
     struct dt_grad_plan *plans;
     struct dt_run *runs, **runs_end;
     int nrunning;
-    uint64_t unnamed; /* the next number; begins anew with each join */
-    uint64_t joins;
+
     struct dt_grad_work *names[DT_NAMES]; /* under way here; with submit */
     struct dt_grad_work *join;
     struct dt_stall *stall;

@@ -137,7 +137,7 @@ dt_result_t dt_work_enter(struct dt_grad_work *work, bool numbered,
     pthread_mutex_lock(&grad->submit);
     if (numbered)
         snprintf(work->name, sizeof(DT_WORK_NUMBERED), "unnamed.%" PRIu64,
-                 grad->unnamed++);
+                 work->set->unnamed++);
     struct dt_grad_work **at = find_name(grad, work->set->id, work->name);
     if (*at)
         rc = dt_error_set(err, DT_ERR_INVALID_ARG,
