@@ -90,6 +90,12 @@ dt_result_t dt_finalize(void)
     if (rc != DT_SUCCESS)
         return dt_api_return(rc, &err);
     struct dt_world *world = world_comm->world;
+    if (world->grads > 0)
+        return dt_api_return(
+            dt_error_set(&err, DT_ERR_INVALID_ARG,
+                         "dt_finalize: the gradient engine is open: call "
+                         "dt_grad_close first"),
+            &err);
     dt_progress_stop(world);
     if (world->failure == DT_SUCCESS) { /* else nobody is waited for */
         rc = part(world, &err);

@@ -124,8 +124,9 @@ dt_result_t dt_init(void);
  * everything, requests and communicators too. Collective: a rank
  * that ends after it is no failure, whatever its exit code; one that ends
  * without it is. After PROC_FAILED or TIMED_OUT it does not wait for other
- * ranks. A second dt_init() is not possible. Errors: NOT_INITIALIZED; those of
- * the requests and the barrier; everything is freed all the same. */
+ * ranks. A second dt_init() is not possible. Errors: NOT_INITIALIZED;
+ * INVALID_ARG while an engine of dt_grad.h is open; those of the requests and
+ * the barrier: everything is freed all the same. */
 dt_result_t dt_finalize(void);
 
 /* The place of this rank. Node means what Slurm calls a node. Local rank and

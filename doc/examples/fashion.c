@@ -8,17 +8,19 @@
  *
  * Every rank has the whole network and its share of each batch. The gradients
  * are in one buffer, one allreduce sums them, and all ranks take the same step.
+ * With --plan the gradient engine sums each as soon as it is computed.
  * The state of the training is weights, momentum, step, epoch and position; a
  * checkpoint keeps exactly that, and a requeued job continues with the next
  * sample, also on another number of ranks.
  *
  * The other files: fashion_data (the dataset), fashion_net (the network),
- * fashion_sampler (which rank takes which sample), fashion_weights (the
- * result), fashion_log, fashion_options. */
+ * fashion_plan (the gradient engine), fashion_sampler (which rank takes which
+ * sample), fashion_weights (the result), fashion_log, fashion_options. */
 #include "fashion_data.h"
 #include "fashion_log.h"
 #include "fashion_net.h"
 #include "fashion_options.h"
+#include "fashion_plan.h"
 #include "fashion_sampler.h"
 #include "fashion_weights.h"
 
@@ -48,6 +50,7 @@ struct training {
     struct dataset train, test;
     struct net net;
     struct sampler sampler;
+    struct plan plan;
     struct log log;
     dt_ckpt_t ckpt; /* NULL: no checkpoints are wanted */
 
@@ -308,7 +311,20 @@ static void descend(struct training *t, double lr, size_t total)
     }
 }
 
-/* One batch: the gradient of this rank's share, one allreduce, one step. */
+/* The sums over the ranks, in place. */
+static int sum_gradients(struct training *t)
+{
+    if (t->plan.engine) {
+        dt_result_t rc = plan_step(&t->plan);
+        return rc ? failed("dt_grad_plan_step", rc) : 0;
+    }
+    dt_result_t rc =
+        dt_allreduce(t->grad, t->grad, t->net.nparams + 1, DT_DTYPE_F32,
+                     DT_OP_SUM, dt_comm_world(), DT_STREAM_NONE);
+    return rc ? failed("dt_allreduce", rc) : 0;
+}
+
+/* One batch: the gradient of this rank's share, its sum, one step. */
 static int train_step(struct training *t)
 {
     double lr = learning_rate(t);
@@ -319,11 +335,9 @@ static int train_step(struct training *t)
 
     float *loss = &t->grad[t->net.nparams];
     *loss = net_gradient(&t->net, t->inputs, t->labels, share.count, t->grad);
-    dt_result_t rc =
-        dt_allreduce(t->grad, t->grad, t->net.nparams + 1, DT_DTYPE_F32,
-                     DT_OP_SUM, dt_comm_world(), DT_STREAM_NONE);
-    if (rc)
-        return failed("dt_allreduce", rc);
+    int status = sum_gradients(t);
+    if (status)
+        return status;
     if (!isfinite(*loss)) {
         if (dt_rank() == 0)
             fprintf(stderr,
@@ -434,6 +448,15 @@ static int finish(struct training *t)
     return status;
 }
 
+/* The engine that sums the gradients, if one is wanted. */
+static int open_plan(struct training *t)
+{
+    if (!t->opt.plan)
+        return 0;
+    dt_result_t rc = plan_open(&t->plan, &t->net, t->grad);
+    return rc ? failed("dt_grad_open", rc) : 0;
+}
+
 static int run(struct training *t)
 {
     char why[4608];
@@ -444,6 +467,8 @@ static int run(struct training *t)
     if (!status)
         status = log_ranks(t);
     if (!status)
+        status = open_plan(t);
+    if (!status)
         status = train(t);
     if (!status)
         status = finish(t);
@@ -452,6 +477,7 @@ static int run(struct training *t)
 
 static void destroy(struct training *t)
 {
+    plan_close(&t->plan);
     dt_ckpt_close(t->ckpt);
     log_close(&t->log);
     sampler_destroy(&t->sampler);

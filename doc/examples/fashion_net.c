@@ -127,11 +127,19 @@ static float cross_entropy(float *logits, size_t nclasses, uint8_t label)
     return loss + logf(sum);
 }
 
+static void computed(const struct net *net, size_t tensor)
+{
+    if (net->computed)
+        net->computed(net->computed_arg, tensor);
+}
+
 float net_gradient(struct net *net, const float *inputs, const uint8_t *labels,
                    size_t count, float *grad)
 {
     if (count == 0) {
         memset(grad, 0, net->nparams * sizeof *grad);
+        for (size_t i = NET_TENSORS; i > 0; i--)
+            computed(net, i - 1);
         return 0;
     }
     forward(net, inputs, count);
@@ -143,14 +151,18 @@ float net_gradient(struct net *net, const float *inputs, const uint8_t *labels,
     struct layers p = layers(net, net->params), g = layers(net, grad);
     gemm(CblasTrans, CblasNoTrans, net->nclasses, net->nhidden, count, dlogits,
          net->hidden, 0, g.w2);
+    computed(net, 2);
     sum_rows(dlogits, count, net->nclasses, g.b2);
+    computed(net, 3);
     gemm(CblasNoTrans, CblasNoTrans, count, net->nhidden, net->nclasses,
          dlogits, p.w2, 0, dhidden);
     for (size_t i = 0; i < count * net->nhidden; i++)
         dhidden[i] = net->hidden[i] > 0 ? dhidden[i] : 0;
     gemm(CblasTrans, CblasNoTrans, net->nhidden, net->ninputs, count, dhidden,
          inputs, 0, g.w1);
+    computed(net, 0);
     sum_rows(dhidden, count, net->nhidden, g.b1);
+    computed(net, 1);
     return loss;
 }
 

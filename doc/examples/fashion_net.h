@@ -18,6 +18,11 @@ struct net {
     float *hidden;  /* work: [max_batch][nhidden] */
     float *dhidden; /* work: its gradient */
     float *logits;  /* work: [max_batch][nclasses] */
+
+    /* Unless NULL: called by net_gradient when the gradient of this tensor is
+     * complete, while others are not. */
+    void (*computed)(void *arg, size_t tensor);
+    void *computed_arg;
 };
 
 /* He's initialisation (He, Zhang, Ren, Sun 2015) from seed; parameters do

@@ -40,6 +40,7 @@ void options_help(FILE *to)
         "newest (srun --dt-ckpt)\n"
         "  --ckpt-every=N      steps between two checkpoints (srun "
         "--dt-ckpt-interval)\n"
+        "  --plan              sum each gradient as soon as it is computed\n"
         "  --metrics=FILE      append loss and accuracy as CSV\n"
         "  --save-weights=FILE write the final weights, raw f32\n"
         "  --quiet             only print warnings and the result\n"
@@ -108,6 +109,7 @@ enum key {
     DATA,
     CKPT,
     CKPT_EVERY,
+    PLAN,
     METRICS,
     SAVE_WEIGHTS,
     QUIET,
@@ -124,6 +126,7 @@ static const struct option longopts[] = {
     {"data", required_argument, NULL, DATA},
     {"ckpt", required_argument, NULL, CKPT},
     {"ckpt-every", required_argument, NULL, CKPT_EVERY},
+    {"plan", no_argument, NULL, PLAN},
     {"metrics", required_argument, NULL, METRICS},
     {"save-weights", required_argument, NULL, SAVE_WEIGHTS},
     {"quiet", no_argument, NULL, QUIET},
@@ -160,6 +163,9 @@ static void set(struct options *opt, enum key which, struct value *v)
         break;
     case CKPT_EVERY:
         opt->ckpt_every = whole(v, 1, INT64_MAX);
+        break;
+    case PLAN:
+        opt->plan = true;
         break;
     case METRICS:
         opt->metrics = path(v);

@@ -21,6 +21,7 @@ struct options {
     int64_t ckpt_every;       /* 0: as libdt decides */
     const char *metrics;      /* NULL: none */
     const char *save_weights; /* NULL: do not */
+    bool plan;                /* sum the gradients by dt_grad.h */
     bool quiet, help;
 };
 

@@ -26,10 +26,11 @@ cat >"$tmp/after.c" <<'END'
 #include <dirent.h>
 #include <elf.h>
 #include "dt.h"
+#include "dt_grad.h"
 #include "dt_topo.h"
 int main(void) { return DT_REG == DT_DIR || DT_OP_SUM == (int)DT_DTYPE_F32; }
 END
-sed '/dt\(_topo\)*\.h/d; 1i #include "dt_topo.h"' "$tmp/after.c" >"$tmp/before.c"
+sed '/dt\(_[a-z]*\)*\.h/d; 1i #include "dt_topo.h"\n#include "dt_grad.h"' "$tmp/after.c" >"$tmp/before.c"
 cp "$tmp/after.c" "$tmp/after.cc"
 for file in after before; do
     ok "C11 with dirent.h and elf.h, dt.h $file them" \
@@ -65,8 +66,8 @@ exports() # LIBRARY HEADER; the list of exports is that of the header
     like "$1.so has a version" "$(readelf -d "$lib")" \
         "SONAME.*\[$1\\.so\\.[0-9]+\]"
 }
-exports libdt dt.h
-# dt_topo.h includes dt.h
+# dt_grad.h and dt_topo.h include dt.h
+exports libdt dt_grad.h
 exports libdt_topo dt_topo.h "$(cat "$tmp/listed")"
 
 plugin=$build/spank/.libs/spank_dt.so

@@ -17,9 +17,9 @@ my $build = $ENV{DT_BUILD} // "$top/build";
 # A room is a folder. The table says by which of its headers other rooms enter
 # it ('*': each header is a tool of its own), and which rooms it may enter. The
 # public headers are open to all, and a room's headers to the rooms inside it.
-my $public = qr{^lib/dt(_topo)?\.h$};
+my $public = qr{^lib/dt(_grad|_topo)?\.h$};
 my %rooms = (
-    'lib' => ['dt.h dt_topo.h', 'lib/base lib/coll/api lib/coll/engine
+    'lib' => ['dt.h dt_grad.h dt_topo.h', 'lib/base lib/coll/api lib/coll/engine
         lib/gpu'],
     'lib/base' => ['*', 'lib'],
     'lib/topo' => ['sources.h', 'lib/base lib/topo/model'],
@@ -55,6 +55,8 @@ my %rooms = (
         lib/ckpt/redundancy'],
     'lib/ckpt' => ['', 'lib lib/base lib/ckpt/format lib/ckpt/load lib/ckpt/save
         lib/ckpt/redundancy lib/exec lib/gpu'],
+    'lib/grad' => ['', 'lib lib/base lib/coll/engine lib/exec lib/grad/plan'],
+    'lib/grad/plan' => ['plan.h', 'lib lib/base lib/grad'],
     'spank' => ['', 'lib lib/base lib/topo/model spank/framework
         spank/placement spank/requeue spank/server'],
     'spank/framework' => ['framework.h names.h', 'lib/base spank

@@ -60,6 +60,7 @@ struct dt_world {
     pthread_mutex_t create;          /* held while DT_COMM_CREATE is in use */
     _Atomic unsigned waiting;        /* threads that want the lock */
     struct dt_comm *comms[DT_COMMS]; /* by id */
+    _Atomic int grads;               /* gradient engines that are open */
     const struct dt_comm_ops *comm_ops;
     size_t ncomms;                /* all ids used so far are below it */
     uint64_t serial;              /* the highest of this rank so far */

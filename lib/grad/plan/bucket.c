@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the slurm-dt developers */
+/* bucket.c - gradients that go in one allreduce.
+ *
+ * When a flag arrives, ranks may have launched up to a window of buckets behind
+ * it. Each rank launches all of this window, with zeros where it had not, and
+ * throws the results away; so all have launched the same, without a word. */
+#include "grad/plan/bucket.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grad/convert.h"
+#include "grad/plan/gradient.h"
+#include "grad/item.h"
+#include "grad/timeline.h"
+
+#define WINDOW 4 /* buckets under way at a time */
+
+/* ---- cutting ---- */
+
+static size_t size_of(const struct dt_bucket *bucket)
+{
+    return dt_dtype_size((dt_dtype_t)bucket->wire);
+}
+
+static bool holds(const struct dt_bucket *bucket, const struct dt_gradient *g)
+{
+    return bucket->wire == g->item.type.wire &&
+           bucket->op == (uint8_t)dt_item_wire_op(&g->item.type);
+}
+
+static bool add(struct dt_bucket *bucket, struct dt_gradient *g)
+{
+    if ((bucket->n & (bucket->n - 1)) == 0) {
+        size_t room = bucket->n ? 2 * (size_t)bucket->n : 1;
+        void *more =
+            realloc(bucket->gradients, room * sizeof(*bucket->gradients));
+        if (!more)
+            return false;
+        bucket->gradients = more;
+    }
+    bucket->gradients[bucket->n++] = g;
+    g->offset = bucket->elements * size_of(bucket);
+    bucket->elements += g->count;
+    return true;
+}
+
+static int by_last(const void *a, const void *b)
+{
+    return ((const struct dt_bucket *)a)->last -
+           ((const struct dt_bucket *)b)->last;
+}
+
+/* Order the buckets as they become full. */
+static void order_buckets(struct dt_grad_plan *plan)
+{
+    qsort(plan->buckets, (size_t)plan->nbuckets, sizeof(*plan->buckets),
+          by_last);
+    for (int b = 0; b < plan->nbuckets; b++)
+        for (int i = 0; i < plan->buckets[b].n; i++)
+            plan->buckets[b].gradients[i]->bucket = b;
+}
+
+/* One bucket is open for each type. */
+static bool cut(struct dt_grad_plan *plan, struct dt_gradient **order, int n)
+{
+    const struct dt_grad_options *o = &plan->grad->options;
+    bool *full = calloc((size_t)n + 1, sizeof(*full));
+    if (!full)
+        return false;
+    for (int i = 0; i < n; i++) {
+        int b = plan->nbuckets - 1;
+        while (b >= 0 && (full[b] || !holds(&plan->buckets[b], order[i])))
+            b--;
+        if (b < 0) {
+            b = plan->nbuckets++;
+            plan->buckets[b].wire = order[i]->item.type.wire;
+            plan->buckets[b].op =
+                (uint8_t)dt_item_wire_op(&order[i]->item.type);
+        }
+        struct dt_bucket *bucket = &plan->buckets[b];
+        if (!add(bucket, order[i])) {
+            free(full);
+            return false;
+        }
+        bucket->last = i;
+        full[b] = bucket->elements * size_of(bucket) >=
+                  (b ? o->bucket_bytes : o->first_bucket_bytes);
+    }
+    free(full);
+    order_buckets(plan);
+    return true;
+}
+
+static bool allocate(struct dt_grad_plan *plan, struct dt_bucket *bucket)
+{
+    size_t bytes = (bucket->elements + 1) * size_of(bucket);
+    void *data = NULL;
+    bucket->shared = dt_mem_alloc(bytes, &data) == DT_SUCCESS;
+    bucket->data = bucket->shared ? data : malloc(bytes);
+    atomic_store(&bucket->missing, bucket->n);
+    plan->grad->stats.held_bytes += bytes;
+    return bucket->data != NULL;
+}
+
+dt_result_t dt_buckets_make(struct dt_grad_plan *plan,
+                            struct dt_gradient **order, int n,
+                            struct dt_error *err)
+{
+    dt_buckets_free(plan);
+    plan->buckets = calloc((size_t)n, sizeof(*plan->buckets));
+    bool made = plan->buckets && cut(plan, order, n);
+    for (int b = 0; made && b < plan->nbuckets; b++)
+        made = allocate(plan, &plan->buckets[b]);
+    if (!made)
+        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+    plan->nplanned = n;
+    plan->launched = plan->finished = 0;
+    return DT_SUCCESS;
+}
+
+void dt_buckets_free(struct dt_grad_plan *plan)
+{
+    for (int b = 0; b < plan->nbuckets; b++) {
+        struct dt_bucket *bucket = &plan->buckets[b];
+        for (int i = 0; i < bucket->n; i++)
+            bucket->gradients[i]->bucket = -1;
+        if (bucket->data)
+            plan->grad->stats.held_bytes -=
+                (bucket->elements + 1) * size_of(bucket);
+        if (bucket->shared)
+            dt_mem_free(bucket->data);
+        else
+            free(bucket->data);
+        free(bucket->gradients);
+    }
+    free(plan->buckets);
+    plan->buckets = NULL;
+    plan->nbuckets = plan->nplanned = 0;
+}
+
+/* ---- launching ---- */
+
+static unsigned char *flag_of(struct dt_bucket *bucket)
+{
+    return bucket->data + bucket->elements * size_of(bucket);
+}
+
+static void raise_flag(struct dt_bucket *bucket)
+{
+    const float one = 1.0F;
+    dt_dtype_t wire = (dt_dtype_t)bucket->wire;
+    if (wire == DT_DTYPE_I32)
+        memcpy(flag_of(bucket), &(int32_t){1}, sizeof(int32_t));
+    else if (wire == DT_DTYPE_I64)
+        memcpy(flag_of(bucket), &(int64_t){1}, sizeof(int64_t));
+    else if (wire == DT_DTYPE_F32)
+        memcpy(flag_of(bucket), &one, sizeof(one));
+    else
+        dt_convert_in(flag_of(bucket), wire, &one, DT_DTYPE_F32, 1, 1.0);
+}
+
+static bool is_raised(struct dt_bucket *bucket)
+{
+    static const unsigned char zero[8];
+    return memcmp(flag_of(bucket), zero, size_of(bucket)) != 0;
+}
+
+static void pack(struct dt_bucket *bucket)
+{
+    for (int i = 0; i < bucket->n; i++) {
+        const struct dt_gradient *g = bucket->gradients[i];
+        const struct dt_item_type *type = &g->item.type;
+        dt_convert_in(bucket->data + g->offset, (dt_dtype_t)type->wire,
+                      g->item.in, (dt_dtype_t)type->dtype, g->count,
+                      type->prescale);
+    }
+    memset(flag_of(bucket), 0, size_of(bucket));
+}
+
+static dt_result_t launch(struct dt_grad_plan *plan, struct dt_bucket *bucket,
+                          bool follow, struct dt_error *err)
+{
+    struct dt_grad *grad = plan->grad;
+    size_t bytes = (bucket->elements + 1) * size_of(bucket);
+    bucket->since = dt_grad_now();
+    if (follow) {
+        pack(bucket);
+        dt_timeline_bucket(plan, bucket, "pack", bucket->since);
+    } else {
+        memset(bucket->data, 0, bytes);
+        raise_flag(bucket);
+    }
+    grad->stats.busy_seconds += dt_grad_now() - bucket->since;
+    grad->stats.collectives++;
+    grad->stats.buckets++;
+    grad->stats.wire_bytes += bytes;
+    plan->launched++;
+    bucket->since = dt_grad_now();
+    dt_result_t rc =
+        dt_iallreduce(bucket->data, bucket->data, bucket->elements + 1,
+                      (dt_dtype_t)bucket->wire, (dt_op_t)bucket->op, plan->comm,
+                      DT_STREAM_NONE, &bucket->request);
+    if (rc != DT_SUCCESS)
+        return dt_error_set(err, rc, "%s", dt_last_error());
+    return DT_SUCCESS;
+}
+
+static uint64_t window(const struct dt_grad_plan *plan)
+{
+    return plan->nbuckets < WINDOW ? (uint64_t)plan->nbuckets : WINDOW;
+}
+
+static struct dt_bucket *bucket_of(struct dt_grad_plan *plan, uint64_t number)
+{
+    return &plan->buckets[number % (uint64_t)plan->nbuckets];
+}
+
+static dt_result_t launch_all(struct dt_grad_plan *plan, bool *moved,
+                              struct dt_error *err)
+{
+    dt_result_t rc = DT_SUCCESS;
+    while (rc == DT_SUCCESS && plan->launched - plan->finished < window(plan)) {
+        struct dt_bucket *bucket = bucket_of(plan, plan->launched);
+        bool breaks = atomic_load(&plan->state) == DT_PLAN_BREAKS;
+        bool follow = !breaks && !atomic_load(&plan->leave);
+        if (breaks && plan->launched == plan->end)
+            break;
+        if (follow && atomic_load(&bucket->missing) > 0)
+            break;
+        rc = launch(plan, bucket, follow, err);
+        *moved = true;
+    }
+    return rc;
+}
+
+/* ---- completion ---- */
+
+static void unpack(struct dt_grad_plan *plan, struct dt_bucket *bucket)
+{
+    struct dt_grad *grad = plan->grad;
+    double start = dt_grad_now();
+    dt_timeline_bucket(plan, bucket, "allreduce", bucket->since);
+    atomic_store(&bucket->missing, bucket->n);
+    atomic_store(&plan->went, true);
+    for (int i = 0; i < bucket->n; i++) {
+        struct dt_gradient *g = bucket->gradients[i];
+        const struct dt_item_type *type = &g->item.type;
+        bool divide = type->op == DT_OP_AVG && bucket->op == DT_OP_SUM;
+        dt_convert_out(g->item.out, (dt_dtype_t)type->dtype,
+                       bucket->data + g->offset, (dt_dtype_t)type->wire,
+                       g->count, type->postscale,
+                       divide ? (size_t)plan->set->n : 1);
+        grad->stats.gradients++;
+        grad->stats.bytes += g->count * type->element;
+        dt_gradient_end(g, DT_SUCCESS, NULL);
+    }
+    dt_timeline_bucket(plan, bucket, "unpack", start);
+    grad->stats.busy_seconds += dt_grad_now() - start;
+}
+
+/* The oldest bucket has arrived. */
+static void finish(struct dt_grad_plan *plan, struct dt_bucket *bucket)
+{
+    bool breaks = atomic_load(&plan->state) == DT_PLAN_BREAKS;
+    if (!breaks && !is_raised(bucket)) {
+        unpack(plan, bucket);
+        plan->finished++;
+        return;
+    }
+    if (!breaks) {
+        plan->end = plan->finished + window(plan);
+        plan->grad->stats.breaks++;
+        atomic_store(&plan->state, DT_PLAN_BREAKS);
+    }
+    plan->finished++;
+}
+
+dt_result_t dt_buckets_progress(struct dt_grad_plan *plan, bool *moved,
+                                struct dt_error *err)
+{
+    for (;;) {
+        dt_result_t rc = launch_all(plan, moved, err);
+        if (rc != DT_SUCCESS)
+            return rc;
+        if (plan->finished == plan->launched)
+            break;
+        struct dt_bucket *bucket = bucket_of(plan, plan->finished);
+        rc = dt_test(&bucket->request);
+        if (rc == DT_IN_PROGRESS)
+            break;
+        if (rc != DT_SUCCESS)
+            return dt_error_set(err, rc, "%s", dt_last_error());
+        *moved = true;
+        finish(plan, bucket);
+    }
+    return DT_SUCCESS;
+}

@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the slurm-dt developers
+# horovod.t - Horovod's own tests, with slurm_dt.torch in place of theirs. They
+# are downloaded, once; DT_HOROVOD names a checkout instead.
+
+# shellcheck source=tests/python/python.sh
+. "$(dirname "$0")/python.sh"
+need_package
+here=$top/tests/python
+for name in pytest mock cloudpickle packaging; do
+    "$python" -c "import $name" 2>/dev/null ||
+        skip_all "python3-$name is not installed"
+done
+
+commit=2626dc87a
+files=(test/parallel/test_torch.py test/parallel/test_adasum_pytorch.py
+    test/single/test_torch_elastic.py test/utils/common.py)
+checkout=${DT_HOROVOD:-${XDG_CACHE_HOME:-$HOME/.cache}/slurm-dt/horovod-$commit}
+for file in "${files[@]}"; do
+    [ ! -e "$checkout/$file" ] || continue
+    url=https://raw.githubusercontent.com/horovod/horovod/$commit/$file
+    mkdir -p "$(dirname "$checkout/$file")"
+    if ! timeout 60 curl -fsSL "$url" -o "$checkout/$file.part" ||
+        ! mv "$checkout/$file.part" "$checkout/$file"; then
+        skip_all "cannot download Horovod's tests: DT_HOROVOD names a checkout"
+    fi
+done
+
+# What pytest says in its last line, without the time, on each of N ranks.
+results() # N FILE PYTEST_ARG...
+{
+    rm -f "$tmp"/out.*
+    DT_TEST_SIZE=$1 ranks "$1" "$here/horovod.py" "$tmp/out" "$checkout" \
+        "${@:2}" >&2
+    sed -nE 's/^([0-9]+ (passed|failed|error|skipped).*) in [0-9.]+s.*/\1/p' \
+        "$tmp"/out.* | sed -E 's/, [0-9]+ warnings?//'
+}
+
+check() # NAME N WANTED FILE PYTEST_ARG...
+{
+    local got wanted='' i
+    for ((i = 0; i < $2; i++)); do wanted+="$3"$'\n'; done
+    got=$(results "$2" "${@:4}")
+    is "$1" "$got" "${wanted%$'\n'}"
+    [ "$got" = "${wanted%$'\n'}" ] ||
+        tap_show output "$(tail -n 200 "$tmp"/out.*)"
+}
+
+export RANKS_TIMEOUT=1200
+# The twelve need GPUs or Gloo's variables, or are skipped by Horovod itself.
+check "test_torch.py on two ranks" 2 "103 passed, 12 skipped" "${files[0]}"
+check "test_adasum_pytorch.py on two ranks" 2 "2 passed, 2 skipped" \
+    "${files[1]}"
+check "test_torch_elastic.py in one process" 1 "2 passed" "${files[2]}"
+
+done_testing
