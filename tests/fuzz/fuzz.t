@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
 # fuzz.t - the readers of topologies, of checkpoints and of messages between
-# daemons take any bytes: each target for $DT_FUZZ_SECONDS (60), by libFuzzer
+# daemons take any bytes: each target for $DT_FUZZ_SECONDS (30), by libFuzzer
 # with ASan and UBSan. $DT_FUZZ_SEED (1) chooses the inputs: the same on each
 # run, as far as it gets; 0 is others on each. $DT_FUZZ_TARGETS may name fewer
 # targets, $DT_TOPOLOGIES a folder with more topologies to begin from.
@@ -11,7 +11,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=tests/lib/tap.sh
 . "$top/tests/lib/tap.sh"
 
-seconds=${DT_FUZZ_SECONDS:-60}
+seconds=${DT_FUZZ_SECONDS:-30}
 read -ra targets <<<"${DT_FUZZ_TARGETS:-text hwloc nccl matrix gres frames \
     mesh link pack manifest}"
 flags=(-gline-tables-only -O1 -std=gnu11 -D_GNU_SOURCE
