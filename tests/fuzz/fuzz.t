@@ -13,7 +13,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 
 seconds=${DT_FUZZ_SECONDS:-30}
 read -ra targets <<<"${DT_FUZZ_TARGETS:-text hwloc nccl matrix gres frames \
-    mesh link pack manifest}"
+    mesh link pack manifest requests}"
 flags=(-gline-tables-only -O1 -std=gnu11 -D_GNU_SOURCE
     "-I$top/lib" "-I$top/pmix"
     "-fsanitize=fuzzer-no-link,address,undefined" -fno-sanitize-recover=all)
@@ -62,7 +62,8 @@ build() # compiles all sources once, then each target with what it needs
         "$top"/pmix/{operations/{pack,store},server/info}.c \
         "$top"/lib/ckpt/format/{build,checksum,checksum_avx2,failure}.c \
         "$top"/lib/ckpt/format/{manifest,manifest_file,manifest_json}.c \
-        "$top"/lib/ckpt/format/{safetensors,slice,tensor}.c; do
+        "$top"/lib/ckpt/format/{safetensors,slice,tensor}.c \
+        "$top"/lib/grad/message.c; do
         [ "${source##*/}" != auth.c ] || continue # munge is a stub
         object=$(basename "$(dirname "$source")")-$(basename "$source" .c).o
         beside clang "${flags[@]}" "${libs[@]}" \
@@ -205,6 +206,10 @@ END
         ;;
     mesh) # a collective of nodes 0 and 1, and its result
         bytes 01 04 0300 00 01 61 02 00 11 0300 02 02 6162
+        ;;
+    requests) # an allreduce of three numbers
+        bytes 00 00000000 0100 61 0100 00060600 04000000 00000000 \
+            000000000000f03f 000000000000f03f 01 0300000000000000 00000000
         ;;
     link-dialer) # what one who was dialed writes
         bytes 01 1e

@@ -16,6 +16,12 @@ done
 commit=2626dc87a
 files=(test/parallel/test_torch.py test/parallel/test_adasum_pytorch.py
     test/single/test_torch_elastic.py test/utils/common.py)
+cat >"$tmp/sums" <<'END'
+8af114f63fb7a87271322ad2da2c7050c3a9028570e45e8c44e9b1b4cac8db3a  test/parallel/test_torch.py
+64e460606018e86ba088390b2eb12a678f2b1bbba107538b030bfe700516f98d  test/parallel/test_adasum_pytorch.py
+d57232328772dfca9a721137bfa90e15931d9fe9d2f1380d69a54a7f6345ca92  test/single/test_torch_elastic.py
+9844d1041c1e26b34657273608a51a19a94c18e0c22f9aa7971ae78189119290  test/utils/common.py
+END
 checkout=${DT_HOROVOD:-${XDG_CACHE_HOME:-$HOME/.cache}/slurm-dt/horovod-$commit}
 for file in "${files[@]}"; do
     [ ! -e "$checkout/$file" ] || continue
@@ -26,6 +32,16 @@ for file in "${files[@]}"; do
         skip_all "cannot download Horovod's tests: DT_HOROVOD names a checkout"
     fi
 done
+
+agree()
+{
+    (cd "$checkout" && sha256sum --quiet -c "$tmp/sums") >&2
+}
+ok "they are those of commit $commit" agree
+if ! agree 2>/dev/null; then # unknown code is not run
+    done_testing
+    exit
+fi
 
 # What pytest says in its last line, without the time, on each of N ranks.
 results() # N FILE PYTEST_ARG...
