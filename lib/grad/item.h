@@ -28,8 +28,9 @@ size_t dt_item_row(const struct dt_item_type *type);
 int64_t dt_item_share(int64_t rows, int r, int n);
 
 /* The reduction op that the collective does for a gradient of this type: 16-bit
- * types are averaged by it, as their sum may be too large; wider ones are
- * summed and divided after. */
+ * types are averaged by it, wider ones are summed and divided after. Both add
+ * first: a sum that F16 cannot hold is infinite, unless prescale makes it
+ * smaller. */
 dt_op_t dt_item_wire_op(const struct dt_item_type *type);
 
 /* "allreduce", ... */
