@@ -32,6 +32,8 @@ debian_reach() # ROOT
     mkdir -p "$1/etc/ssl" "$1/usr/share/keyrings" "$1/etc/apt/apt.conf.d"
     cp -a /etc/apt/apt.conf.d/. "$1/etc/apt/apt.conf.d/"
     cp /etc/resolv.conf "$1/etc/"
+    # any Debian has it: PMIx asks for localhost
+    [ -e "$1/etc/hosts" ] || echo '127.0.0.1 localhost' >"$1/etc/hosts"
     cp -a /etc/ssl/certs "$1/etc/ssl/"
     cp -a /usr/share/keyrings/. "$1/usr/share/keyrings/"
 }

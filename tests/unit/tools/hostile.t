@@ -173,8 +173,8 @@ shows "the name of a node" "Rank   0" \
     env SLURMD_NODENAME="$evil" DT_GPUS="$evil" DT_NICS="$evil" \
     "$tools/dt-bench" -b 8 -e 8 -n 1 -w 0
 # shellcheck disable=SC2016 # for that script
-printf '#!/bin/sh\nprintf "%%s\\n" "$EVIL" >&2\nexit 1\n' >bin/scontrol
-chmod +x bin/scontrol
+printf '#!/bin/sh\nprintf "%%s\\n" "$EVIL" >&2\nexit 1\n' >bin/squeue
+chmod +x bin/squeue
 shows "what Slurm says" 'Slurm says: forged\x7f\xc2\x9b[31mé' \
     env EVIL="$evil" PATH="$tmp/bin:$PATH" "$tools/dt-requeue" 4711
 done_testing
