@@ -209,6 +209,7 @@ dt_result_t dt_grad_close(dt_grad_t grad)
     dt_result_t rc2 = disconnect(grad, together);
     if (rc == DT_SUCCESS && rc2 != DT_SUCCESS)
         rc = dt_error_set(&err, rc2, "%s", dt_last_error());
+    dt_work_destroy_all(grad);
     destroy(grad);
     return dt_api_return(rc, &err);
 }

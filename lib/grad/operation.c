@@ -187,13 +187,7 @@ void dt_grad_free(dt_grad_work_t work)
     struct dt_error err;
     if (!work || dt_grad_not_forked(work->grad, &err) != DT_SUCCESS)
         return;
-    struct dt_grad *grad = work->grad;
-    pthread_mutex_lock(&grad->submit);
-    bool over = atomic_load(&work->status) != DT_IN_PROGRESS;
-    work->forgotten = true;
-    pthread_mutex_unlock(&grad->submit);
-    if (over)
-        dt_work_destroy(work);
+    dt_work_release(work);
 }
 
 /* ---- joining ---- */

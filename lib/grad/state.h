@@ -72,7 +72,9 @@ struct dt_grad_work {
     /* what is done at its end instead of what follows: for what is part of
      * something else */
     void (*on_end)(struct dt_grad_work *work);
-    struct dt_grad_work *next;  /* in one of the set's lists */
+    struct dt_grad_work *next; /* in one of the set's lists */
+    /* all operations that were not freed; with the submit lock */
+    struct dt_grad_work *newer, *older;
     struct dt_grad_work *chain; /* in the engine's table of names */
     int left;                   /* items that are not complete */
     int number;                 /* the answer: a set, the last to join */
@@ -222,6 +224,7 @@ struct dt_grad {
     int nrunning;
 
     struct dt_grad_work *names[DT_NAMES]; /* under way here; with submit */
+    struct dt_grad_work *newest;          /* of all operations; with submit */
     struct dt_grad_work *join;
     struct dt_stall *stall;
     struct dt_timeline *timeline;

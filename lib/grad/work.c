@@ -49,6 +49,40 @@ void dt_work_destroy(struct dt_grad_work *work)
     free(work);
 }
 
+/* Take it out of the list of all. With the submit lock. */
+static void forget(struct dt_grad_work *work)
+{
+    struct dt_grad *grad = work->grad;
+    if (work->newer)
+        work->newer->older = work->older;
+    else if (grad->newest == work)
+        grad->newest = work->older;
+    if (work->older)
+        work->older->newer = work->newer;
+    work->newer = work->older = NULL;
+}
+
+void dt_work_release(struct dt_grad_work *work)
+{
+    pthread_mutex_lock(&work->grad->submit);
+    bool over = atomic_load(&work->status) != DT_IN_PROGRESS;
+    work->forgotten = true;
+    if (over)
+        forget(work);
+    pthread_mutex_unlock(&work->grad->submit);
+    if (over)
+        dt_work_destroy(work);
+}
+
+void dt_work_destroy_all(struct dt_grad *grad)
+{
+    while (grad->newest) {
+        struct dt_grad_work *work = grad->newest;
+        grad->newest = work->older;
+        dt_work_destroy(work);
+    }
+}
+
 void dt_work_tell(struct dt_grad_work *work)
 {
     struct dt_grad_set *set = work->set;
@@ -94,6 +128,8 @@ void dt_work_end(struct dt_grad_work *work, dt_result_t code,
     if (work->kind == DT_WORK_OPERATIONS)
         forget_name(work);
     bool forgotten = work->forgotten;
+    if (forgotten)
+        forget(work);
     atomic_store(&work->status, code);
     pthread_mutex_unlock(&grad->submit);
     if (forgotten)
@@ -148,8 +184,13 @@ dt_result_t dt_work_enter(struct dt_grad_work *work, bool numbered,
         rc = dt_error_set(err, grad->failure, "%s", grad->failure_text.text);
     else
         *at = work;
-    if (rc == DT_SUCCESS)
+    if (rc == DT_SUCCESS) {
+        work->older = grad->newest;
+        if (work->older)
+            work->older->newer = work;
+        grad->newest = work;
         dt_work_tell(work);
+    }
     pthread_mutex_unlock(&grad->submit);
     return rc;
 }

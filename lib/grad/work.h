@@ -13,6 +13,12 @@ dt_result_t dt_work_create(struct dt_grad_set *set, enum dt_work_kind kind,
 
 void dt_work_destroy(struct dt_grad_work *work);
 
+/* As dt_grad_free. */
+void dt_work_release(struct dt_grad_work *work);
+
+/* All operations that were not freed, when the engine ends. */
+void dt_work_destroy_all(struct dt_grad *grad);
+
 /* Enter its name, so that it cannot be started a second time, and tell of it.
  * If numbered, its name is DT_WORK_NUMBERED, and becomes the next number.
  * Errors: INVALID_ARG where the name is under way here; what has broken the

@@ -312,6 +312,7 @@ static void ended(void)
                           (char *)"-",
                           (char *)"/nonexistent",
                           (char *)"0",
+                          (char *)"0",
                           NULL};
     const struct dt_helper how = {
         .argv = argv, .holds = true, .user = {getuid(), getgid(), NULL, 0}};
