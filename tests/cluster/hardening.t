@@ -46,7 +46,8 @@ for path in "${files[@]}"; do
     fi
     like "$name: no code on the stack" "$headers" 'GNU_STACK .* RW  '
     ok "$name: the stack is checked" grep -q __stack_chk_fail <<<"$symbols"
-    ok "$name: calls of libc are checked" \
+    # what calls nothing of libc but these has nothing to be checked
+    [[ $name == *_dt.abi3.so ]] || ok "$name: calls of libc are checked" \
         grep -Eq ' __(mem|str|v?s?n?printf|v?f?printf|read|fgets)[a-z]*_chk(@|$)' \
         <<<"$symbols"
     if [ "$(uname -m)" = x86_64 ]; then

@@ -335,8 +335,7 @@ static void wrong_splits(void)
     splits[0] = -1;
     splits[dt_size() - 1] += dt_size() > 1 ? 5 : 0;
     refuse(&op, "splits", 1, "a split below 0");
-    splits[0] = INT64_MAX;
-    splits[dt_size() - 1] += INT64_MAX;
+    splits[0] = splits[dt_size() - 1] = INT64_MAX;
     refuse(&op, "splits", 1, "splits that overflow");
     op.splits = NULL;
     op.shape = odd;
