@@ -87,15 +87,16 @@ static bool ask_job_end(spank_t spank, char answer[32])
     return dt_number_parse(answer, 1, INT64_MAX, &end);
 }
 
-/* Since 24.05 Slurm sets a variable in each job, which in a script is as old as
- * the script: scontrol may have changed the time since. */
+/* Newer Slurms set this variable, and that of the start, in each job; in a
+ * script they are as old as the script, and scontrol may have changed the time
+ * since. A variable without the other is the user's. */
 static void set_job_end(spank_t spank)
 {
     const char *known = getenv("SLURM_JOB_END_TIME");
     char answer[32];
-    bool inside = getenv("SLURM_JOB_ID") != NULL;
+    bool slurms = getenv("SLURM_JOB_START_TIME") != NULL;
     unsetenv(DT_ENV_JOB_END);
-    if ((inside || !known || !*known) && ask_job_end(spank, answer))
+    if ((slurms || !known || !*known) && ask_job_end(spank, answer))
         known = answer;
     if (known && *known)
         setenv(DT_ENV_JOB_END, known, 1);
