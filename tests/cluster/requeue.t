@@ -146,9 +146,11 @@ goes_on() # FILE: all tasks of hears have had time for what should not come
         wait_for 30 grows "$file" $(($(wc -l <"$file") + 10)) || return
     done
 }
-grows() # FILE LINES
+grows() # FILE LINES: or its job runs no more
 {
-    [ "$(wc -l <"$1")" -ge "$2" ]
+    local job=${1%.*}
+    [ "$(wc -l <"$1")" -ge "$2" ] ||
+        [ -z "$(sb squeue -h -t running -j "${job##*.}" 2>/dev/null)" ]
 }
 at_end() # JOB: its script has ended, and dt-requeue is at work
 {
