@@ -660,6 +660,10 @@ void mode_close(int argc, char **argv)
             expect_alive(grad, NULL);
         end_engine(grad);
     }
+    dt_grad_t grad = begin_engine();
+    expect(dt_finalize() == DT_ERR_INVALID_ARG, "dt_finalize before the close");
+    expect_alive(grad, "not finalized");
+    end_engine(grad);
     close_before(dt_rank() == 0);
     close_before(dt_rank() == dt_size() - 1);
     for (int call = 0; call < 3; call++)

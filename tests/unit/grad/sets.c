@@ -111,6 +111,38 @@ static void removed(dt_grad_t grad, const struct set *set)
     expect(dt_grad_set_remove(grad, again) == DT_SUCCESS, "remove it again");
 }
 
+/* What has no name in a set is numbered there. */
+static void numbered(dt_grad_t grad, const struct set *set)
+{
+    int32_t x = 1, sum = 0;
+    dt_grad_op_t op = op_of(DT_GRAD_ALLREDUCE, DT_DTYPE_I32, 0, NULL, &x, &sum);
+    op.set = set->id;
+    if (set->me >= 0)
+        expect(run_op(grad, NULL, &op) == DT_SUCCESS && sum == set->n,
+               "without a name in set %d", set->id);
+    expect_alive(grad, NULL);
+}
+
+/* A set in which something is under way on one rank stays, on all. */
+static void busy(dt_grad_t grad, const struct set *set)
+{
+    int32_t x = 1, sum = 0;
+    dt_grad_work_t work = NULL;
+    dt_grad_op_t op = op_of(DT_GRAD_ALLREDUCE, DT_DTYPE_I32, 0, NULL, &x, &sum);
+    op.set = set->id;
+    if (set->me == 0)
+        expect(dt_grad_start(grad, "held", &op, 1, &work) == DT_SUCCESS,
+               "start");
+    expect(dt_grad_set_remove(grad, set->id) == DT_ERR_INVALID_ARG &&
+               strstr(dt_last_error(), "under way"),
+           "a busy set is removed: %s", dt_last_error());
+    if (set->me > 0)
+        expect(dt_grad_start(grad, "held", &op, 1, &work) == DT_SUCCESS,
+               "start");
+    if (work)
+        expect(finish(work).rc == DT_SUCCESS && sum == set->n, "the sum");
+}
+
 void mode_process_sets(int argc, char **argv)
 {
     struct set sets[MOST_SETS];
@@ -124,6 +156,9 @@ void mode_process_sets(int argc, char **argv)
     list_sets(grad, sets, nsets);
     if (nsets > 1) {
         at_the_same_time(grad, sets, nsets);
+        numbered(grad, &sets[1]);
+        if (sets[1].n > 1)
+            busy(grad, &sets[1]);
         removed(grad, &sets[nsets - 1]);
         list_sets(grad, sets, nsets - 1);
     }
