@@ -53,7 +53,7 @@ static dt_result_t compare(const struct dt_grad *grad, struct dt_error *err)
     dt_result_t rc = dt_allreduce(mine, most, 8, DT_DTYPE_F64, DT_OP_MAX,
                                   grad->world, DT_STREAM_NONE);
     if (rc != DT_SUCCESS)
-        return dt_error_set(err, rc, "%s", dt_last_error());
+        return dt_grad_failed(rc, err);
     for (int i = 0; i < 4; i++) {
         least[i] = -most[4 + i];
         if (least[i] != most[i])
@@ -90,7 +90,7 @@ static dt_result_t connect(struct dt_grad *grad, struct dt_error *err)
 {
     dt_result_t rc = dt_comm_split(dt_comm_world(), 0, dt_rank(), &grad->world);
     if (rc != DT_SUCCESS)
-        return dt_error_set(err, rc, "%s", dt_last_error());
+        return dt_grad_failed(rc, err);
     const struct dt_world *world = grad->world->world;
     grad->timeout = (double)world->timeout;
     grad->spins = world->spins;
@@ -133,8 +133,7 @@ dt_result_t dt_grad_open(const dt_grad_options_t *options, dt_grad_t *out)
             &err);
     struct dt_grad *grad = calloc(1, sizeof(*grad));
     if (!grad)
-        return dt_api_return(
-            dt_error_set(&err, DT_ERR_NO_MEMORY, "out of memory"), &err);
+        return dt_api_return(dt_grad_no_memory(&err), &err);
     set_options(&grad->options, options);
     grad->pid = getpid();
     grad->runs_end = &grad->runs;
@@ -208,7 +207,7 @@ dt_result_t dt_grad_close(dt_grad_t grad)
     dt_timeline_close(grad->timeline, &lost);
     dt_result_t rc2 = disconnect(grad, together);
     if (rc == DT_SUCCESS && rc2 != DT_SUCCESS)
-        rc = dt_error_set(&err, rc2, "%s", dt_last_error());
+        rc = dt_grad_failed(rc2, &err);
     dt_work_destroy_all(grad);
     destroy(grad);
     return dt_api_return(rc, &err);

@@ -230,11 +230,6 @@ static void set_type(struct dt_item_type *type, const struct dt_grad_op *op)
         memcpy(type->shape, op->shape, (size_t)op->ndim * sizeof(*op->shape));
 }
 
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
 dt_result_t dt_item_init(struct dt_item *item, const struct dt_grad_op *op,
                          int n, struct dt_error *err)
 {
@@ -251,7 +246,7 @@ dt_result_t dt_item_init(struct dt_item *item, const struct dt_grad_op *op,
         return DT_SUCCESS;
     item->splits = malloc((size_t)n * sizeof(*item->splits));
     if (!item->splits)
-        return no_memory(err);
+        return dt_grad_no_memory(err);
     for (int r = 0; r < n; r++)
         item->splits[r] = op->splits ? op->splits[r] : op->shape[0] / n;
     return DT_SUCCESS;

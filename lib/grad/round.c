@@ -33,11 +33,6 @@ static void put(unsigned char *at, size_t value)
         at[i] = (unsigned char)(value >> 8 * i);
 }
 
-static dt_result_t failed(dt_result_t rc, struct dt_error *err)
-{
-    return dt_error_set(err, rc, "%s", dt_last_error());
-}
-
 /* Move new work to what is told in this round, at the end of it. */
 static dt_result_t collect(struct dt_grad_set *set, struct dt_error *err)
 {
@@ -78,7 +73,7 @@ static dt_result_t tell_heads(struct dt_grad_set *set, struct dt_error *err)
     set->grad->stats.rounds++;
     rc = dt_iallgather(head, round->heads, HEAD, DT_DTYPE_U8, set->control,
                        DT_STREAM_NONE, &round->request);
-    return rc == DT_SUCCESS ? rc : failed(rc, err);
+    return rc == DT_SUCCESS ? rc : dt_grad_failed(rc, err);
 }
 
 /* Does any rank tell more than a head holds? Then the bodies of all follow. */
@@ -102,13 +97,13 @@ static dt_result_t tell_bodies(struct dt_grad_set *set, size_t bytes,
     struct dt_round *round = &set->round;
     unsigned char *bodies = realloc(round->bodies, bytes);
     if (!bodies)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_grad_no_memory(err);
     round->bodies = bodies;
     round->phase = DT_ROUND_BODIES;
     dt_result_t rc = dt_iallgatherv(round->mine, bodies, round->counts,
                                     round->displs, DT_DTYPE_U8, set->control,
                                     DT_STREAM_NONE, &round->request);
-    return rc == DT_SUCCESS ? rc : failed(rc, err);
+    return rc == DT_SUCCESS ? rc : dt_grad_failed(rc, err);
 }
 
 static double longer(double pause)
@@ -162,7 +157,7 @@ dt_result_t dt_round_progress(struct dt_grad_set *set, bool *moved,
     if (rc == DT_IN_PROGRESS)
         return DT_SUCCESS;
     if (rc != DT_SUCCESS)
-        return failed(rc, err);
+        return dt_grad_failed(rc, err);
     *moved = true;
     size_t bytes = round->phase == DT_ROUND_HEADS ? lay_out(set) : 0;
     return bytes > 0 ? tell_bodies(set, bytes, err) : hear(set, err);

@@ -31,16 +31,6 @@ struct dt_run {
     struct dt_run *next;
 };
 
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
-static dt_result_t failed(dt_result_t rc, struct dt_error *err)
-{
-    return dt_error_set(err, rc, "%s", dt_last_error());
-}
-
 static void destroy(struct dt_run *run)
 {
     free(run->rows);
@@ -65,7 +55,7 @@ dt_result_t dt_runs_add(struct dt_grad_set *set, struct dt_entry *e,
         struct dt_run *run = calloc(1, sizeof(*run));
         size_t cell = (size_t)i * (size_t)set->n;
         if (!run)
-            return no_memory(err);
+            return dt_grad_no_memory(err);
         *run = (struct dt_run){
             .set = set,
             .work = e->work,
@@ -76,7 +66,7 @@ dt_result_t dt_runs_add(struct dt_grad_set *set, struct dt_entry *e,
         };
         if (!run->rows || !run->received) {
             destroy(run);
-            return no_memory(err);
+            return dt_grad_no_memory(err);
         }
         *grad->runs_end = run;
         grad->runs_end = &run->next;
@@ -336,9 +326,9 @@ static dt_result_t test(struct dt_run *run, struct dt_error *err)
     if (rc == DT_IN_PROGRESS)
         return rc;
     if (rc != DT_SUCCESS)
-        return failed(rc, err);
+        return dt_grad_failed(rc, err);
     rc = end(run);
-    return rc == DT_SUCCESS ? rc : no_memory(err);
+    return rc == DT_SUCCESS ? rc : dt_grad_no_memory(err);
 }
 
 dt_result_t dt_runs_progress(struct dt_grad *grad, bool *moved,
@@ -353,9 +343,9 @@ dt_result_t dt_runs_progress(struct dt_grad *grad, bool *moved,
             grad->nrunning++;
             dt_result_t rc = begin(run);
             if (rc == DT_ERR_NO_MEMORY && !run->request)
-                return no_memory(err);
+                return dt_grad_no_memory(err);
             if (rc != DT_SUCCESS)
-                return failed(rc, err);
+                return dt_grad_failed(rc, err);
             *moved = true;
         }
         dt_result_t rc = test(run, err);

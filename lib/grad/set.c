@@ -6,16 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
-static dt_result_t failed(dt_result_t rc, struct dt_error *err)
-{
-    return dt_error_set(err, rc, "%s", dt_last_error());
-}
-
 /* ---- making ---- */
 
 /* Room for the set's rounds. */
@@ -30,7 +20,7 @@ static dt_result_t init_round(struct dt_grad_set *set, struct dt_error *err)
     round->displs = calloc(n, sizeof(*round->displs));
     if (round->mine && round->heads && round->counts && round->displs)
         return DT_SUCCESS;
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+    return dt_grad_no_memory(err);
 }
 
 static void fini_round(struct dt_grad_set *set)
@@ -47,7 +37,7 @@ dt_result_t dt_set_make(struct dt_grad *grad, int id, const int64_t *ranks,
 {
     struct dt_grad_set *set = calloc(1, sizeof(*set));
     if (!set)
-        return no_memory(err);
+        return dt_grad_no_memory(err);
     set->grad = grad;
     set->id = id;
     set->n = n;
@@ -60,7 +50,7 @@ dt_result_t dt_set_make(struct dt_grad *grad, int id, const int64_t *ranks,
     dt_result_t rc = init_round(set, err);
     if (!set->ranks || !set->joined || !set->closed || rc != DT_SUCCESS) {
         dt_set_free(set, false);
-        return no_memory(err);
+        return dt_grad_no_memory(err);
     }
     for (int r = 0; r < n; r++) {
         set->ranks[r] = (int)ranks[r];
@@ -78,7 +68,7 @@ dt_result_t dt_set_connect(struct dt_grad *grad, struct dt_grad_set *set,
         dt_comm_create(grad->world, set->ranks, set->n, &set->control);
     if (rc == DT_SUCCESS)
         rc = dt_comm_create(grad->world, set->ranks, set->n, &set->data);
-    return rc == DT_SUCCESS ? rc : failed(rc, err);
+    return rc == DT_SUCCESS ? rc : dt_grad_failed(rc, err);
 }
 
 void dt_set_enlist(struct dt_grad *grad, struct dt_grad_set *set)
@@ -98,7 +88,7 @@ dt_result_t dt_set_open_world(struct dt_grad *grad, struct dt_error *err)
     int64_t *ranks = calloc((size_t)n, sizeof(*ranks));
     struct dt_grad_set *set = NULL;
     if (!ranks)
-        return no_memory(err);
+        return dt_grad_no_memory(err);
     for (int r = 0; r < n; r++)
         ranks[r] = r;
     dt_result_t rc = dt_set_make(grad, DT_GRAD_WORLD, ranks, n, &set, err);

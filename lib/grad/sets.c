@@ -11,16 +11,6 @@
 #include "grad/set.h"
 #include "grad/work.h"
 
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
-static dt_result_t failed(dt_result_t rc, struct dt_error *err)
-{
-    return dt_error_set(err, rc, "%s", dt_last_error());
-}
-
 /* ---- adding and removing ---- */
 
 static bool is_same(const struct dt_grad_set *set, const int64_t *ranks, int n)
@@ -104,7 +94,7 @@ dt_result_t dt_sets_remove(struct dt_grad *grad, struct dt_entry *e,
     if (rc == DT_SUCCESS)
         rc = rc2;
     if (rc != DT_SUCCESS)
-        return failed(rc, err);
+        return dt_grad_failed(rc, err);
     dt_work_end(e->work, DT_SUCCESS, NULL);
     return DT_SUCCESS;
 }
@@ -128,7 +118,7 @@ static dt_result_t ask(struct dt_grad *grad, enum dt_work_kind kind,
     (*work)->items = calloc(1, sizeof(*(*work)->items));
     if (!(*work)->items) {
         dt_work_destroy(*work);
-        return no_memory(err);
+        return dt_grad_no_memory(err);
     }
     (*work)->n = 1;
     return DT_SUCCESS;
@@ -148,7 +138,7 @@ static dt_result_t add(struct dt_grad *grad, const int *ranks, int n, int *id,
     item->splits = calloc((size_t)n, sizeof(*item->splits));
     if (!item->splits) {
         dt_work_destroy(work);
-        return no_memory(err);
+        return dt_grad_no_memory(err);
     }
     for (int i = 0; i < n; i++)
         item->splits[i] = ranks[i];

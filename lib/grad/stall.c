@@ -26,11 +26,6 @@ struct dt_stall {
     struct waits *all; /* [size] */
 };
 
-static dt_result_t failed(dt_result_t rc, struct dt_error *err)
-{
-    return dt_error_set(err, rc, "%s", dt_last_error());
-}
-
 dt_result_t dt_stall_open(struct dt_grad *grad, struct dt_error *err)
 {
     if (grad->options.stall_seconds < 0 && grad->options.stall_fatal <= 0)
@@ -40,12 +35,12 @@ dt_result_t dt_stall_open(struct dt_grad *grad, struct dt_error *err)
         stall->all = calloc((size_t)dt_size(), sizeof(*stall->all));
     if (!stall || !stall->all) {
         free(stall);
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_grad_no_memory(err);
     }
     grad->stall = stall;
     stall->next = dt_grad_now();
     dt_result_t rc = dt_comm_split(grad->world, 0, dt_rank(), &stall->comm);
-    return rc == DT_SUCCESS ? rc : failed(rc, err);
+    return rc == DT_SUCCESS ? rc : dt_grad_failed(rc, err);
 }
 
 /* ---- what this rank waits for ---- */
@@ -91,7 +86,7 @@ static dt_result_t start(struct dt_grad *grad, double now, struct dt_error *err)
     dt_result_t rc =
         dt_iallgather(mine, stall->all, sizeof(*mine), DT_DTYPE_U8, stall->comm,
                       DT_STREAM_NONE, &stall->request);
-    return rc == DT_SUCCESS ? rc : failed(rc, err);
+    return rc == DT_SUCCESS ? rc : dt_grad_failed(rc, err);
 }
 
 /* ---- what all wait for ---- */
@@ -199,7 +194,7 @@ dt_result_t dt_stall_look(struct dt_grad *grad, double now,
     if (rc == DT_IN_PROGRESS)
         return DT_SUCCESS;
     stall->under_way = false;
-    return rc == DT_SUCCESS ? judge(grad, err) : failed(rc, err);
+    return rc == DT_SUCCESS ? judge(grad, err) : dt_grad_failed(rc, err);
 }
 
 /* ---- the end ---- */

@@ -13,11 +13,6 @@
 
 /* ---- its life ---- */
 
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
 dt_result_t dt_work_create(struct dt_grad_set *set, enum dt_work_kind kind,
                            const char *name, struct dt_grad_work **out,
                            struct dt_error *err)
@@ -27,7 +22,7 @@ dt_result_t dt_work_create(struct dt_grad_set *set, enum dt_work_kind kind,
     if (!work || !copy) {
         free(work);
         free(copy);
-        return no_memory(err);
+        return dt_grad_no_memory(err);
     }
     work->grad = set->grad;
     work->set = set;

@@ -114,7 +114,7 @@ dt_result_t dt_buckets_make(struct dt_grad_plan *plan,
     for (int b = 0; made && b < plan->nbuckets; b++)
         made = allocate(plan, &plan->buckets[b]);
     if (!made)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_grad_no_memory(err);
     plan->nplanned = n;
     plan->launched = plan->finished = 0;
     return DT_SUCCESS;
@@ -203,7 +203,7 @@ static dt_result_t launch(struct dt_grad_plan *plan, struct dt_bucket *bucket,
                       (dt_dtype_t)bucket->wire, (dt_op_t)bucket->op, plan->comm,
                       DT_STREAM_NONE, &bucket->request);
     if (rc != DT_SUCCESS)
-        return dt_error_set(err, rc, "%s", dt_last_error());
+        return dt_grad_failed(rc, err);
     return DT_SUCCESS;
 }
 
@@ -291,7 +291,7 @@ dt_result_t dt_buckets_progress(struct dt_grad_plan *plan, bool *moved,
         if (rc == DT_IN_PROGRESS)
             break;
         if (rc != DT_SUCCESS)
-            return dt_error_set(err, rc, "%s", dt_last_error());
+            return dt_grad_failed(rc, err);
         *moved = true;
         finish(plan, bucket);
     }

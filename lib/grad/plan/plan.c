@@ -14,16 +14,6 @@
 #include "grad/set.h"
 #include "grad/work.h"
 
-static dt_result_t no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
-static dt_result_t failed(dt_result_t rc, struct dt_error *err)
-{
-    return dt_error_set(err, rc, "%s", dt_last_error());
-}
-
 /* ---- making and freeing ---- */
 
 static void destroy(struct dt_grad_plan *plan)
@@ -59,7 +49,7 @@ dt_result_t dt_plan_begin(struct dt_grad_set *set, struct dt_entry *e,
     dt_result_t rc =
         dt_comm_create(grad->world, set->ranks, set->n, &plan->comm);
     if (rc != DT_SUCCESS)
-        return failed(rc, err);
+        return dt_grad_failed(rc, err);
     pthread_mutex_lock(&grad->submit);
     struct dt_grad_plan **at = &grad->plans;
     while (*at)
@@ -78,7 +68,7 @@ dt_result_t dt_plan_end(struct dt_grad_set *set, struct dt_entry *e,
     delist(plan);
     dt_result_t rc = dt_comm_destroy(plan->comm);
     if (rc != DT_SUCCESS)
-        return failed(rc, err);
+        return dt_grad_failed(rc, err);
     dt_work_end(e->work, DT_SUCCESS, NULL);
     return DT_SUCCESS;
 }
@@ -111,7 +101,7 @@ static dt_result_t create(struct dt_grad *grad, int id,
         return rc;
     struct dt_grad_plan *plan = calloc(1, sizeof(*plan));
     if (!plan)
-        return no_memory(err);
+        return dt_grad_no_memory(err);
     plan->grad = grad;
     plan->set = set;
     rc = dt_work_create(set, DT_WORK_PLAN_CREATE, "a new plan", &work, err);
@@ -269,7 +259,7 @@ static dt_result_t set_gradient(struct dt_grad_plan *plan, const char *name,
     if (!known)
         g = new_gradient(plan, name);
     if (!g)
-        return no_memory(err);
+        return dt_grad_no_memory(err);
     if (known && g->bucket >= 0 &&
         memcmp(&g->item.type, &item->type, sizeof(item->type)) != 0)
         atomic_store(&plan->leave, true);
@@ -406,7 +396,7 @@ dt_result_t dt_plan_learn(struct dt_grad_set *set, const struct dt_entry *e,
         int room = plan->learned_room ? 2 * plan->learned_room : 64;
         void *more = realloc(plan->learned, (size_t)room * sizeof(void *));
         if (!more)
-            return no_memory(err);
+            return dt_grad_no_memory(err);
         plan->learned = more;
         plan->learned_room = room;
     }

@@ -42,7 +42,7 @@ void dt_topo_text(char *field, size_t size, const char *text);
  *   a host bridge PXB, same host bridge PHB), then from localities (NODE in
  *   one NUMA node or with equal cpus, else SYS, also where only packages are
  *   known); UNKNOWN only if neither says. Asymmetric paths take the worse,
- * asymmetric links the fewer;
+ *   asymmetric links the fewer;
  * - more memory than DT_TOPO_MAX_MEMORY is unknown.
  * CORRUPT: indices out of range, a tree with a cycle. */
 dt_result_t dt_topo_normalize(dt_topo_t *topo, struct dt_error *err);
