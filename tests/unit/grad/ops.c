@@ -413,7 +413,7 @@ static void combine_two(const double *a, const double *b, double *out, int n)
 static dt_result_t adasum(dt_grad_t grad, const double *in, double *out, int n,
                           dt_dtype_t dtype)
 {
-    float narrow[64], sum[64];
+    float narrow[64] = {0}, sum[64] = {0};
     const int64_t shape[] = {n};
     bool wide = dtype == DT_DTYPE_F64;
     for (int i = 0; i < n; i++)
