@@ -20,6 +20,11 @@ dt_result_t dt_error_set(struct dt_error *err, dt_result_t code,
     return code;
 }
 
+dt_result_t dt_no_memory(struct dt_error *err)
+{
+    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+}
+
 void dt_report(const char *fmt, ...)
 {
     char text[2 * sizeof(struct dt_error)], shown[4 * sizeof(text)];

@@ -13,6 +13,9 @@ dt_result_t dt_error_set(struct dt_error *err, dt_result_t code,
                          const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* NO_MEMORY, "out of memory". */
+dt_result_t dt_no_memory(struct dt_error *err);
+
 /* Print "dt: ..." on stderr, for what is no error of the call: one line of
  * 1023 bytes at most, made printable as it may quote the files of others. */
 void dt_report(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

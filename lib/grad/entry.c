@@ -133,7 +133,7 @@ static dt_result_t hear_item(struct dt_grad_set *set, struct dt_entry *e, int i,
     if (!dt_message_read_item(cursor, &type, &splits, &count)) {
         if (cursor->failed)
             return DT_SUCCESS; /* said by the caller */
-        return dt_grad_no_memory(err);
+        return dt_no_memory(err);
     }
     if (i >= e->n) { /* the numbers differ, which was noticed */
         free(splits);
@@ -177,7 +177,7 @@ static dt_result_t hear(struct dt_grad_set *set, int r,
     if (!e)
         e = make(set, r, message);
     if (!e)
-        return dt_grad_no_memory(err);
+        return dt_no_memory(err);
     if (e->told[r])
         return dt_error_set(err, DT_ERR_VERSION,
                             "rank %d has told of '%.200s' twice", set->ranks[r],

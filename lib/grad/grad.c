@@ -133,7 +133,7 @@ dt_result_t dt_grad_open(const dt_grad_options_t *options, dt_grad_t *out)
             &err);
     struct dt_grad *grad = calloc(1, sizeof(*grad));
     if (!grad)
-        return dt_api_return(dt_grad_no_memory(&err), &err);
+        return dt_api_return(dt_no_memory(&err), &err);
     set_options(&grad->options, options);
     grad->pid = getpid();
     grad->runs_end = &grad->runs;

@@ -246,7 +246,7 @@ dt_result_t dt_item_init(struct dt_item *item, const struct dt_grad_op *op,
         return DT_SUCCESS;
     item->splits = malloc((size_t)n * sizeof(*item->splits));
     if (!item->splits)
-        return dt_grad_no_memory(err);
+        return dt_no_memory(err);
     for (int r = 0; r < n; r++)
         item->splits[r] = op->splits ? op->splits[r] : op->shape[0] / n;
     return DT_SUCCESS;

@@ -78,7 +78,7 @@ dt_result_t dt_message_append(struct dt_round *round,
         size_t room = 2 * (round->len + len);
         unsigned char *more = realloc(round->mine, room);
         if (!more)
-            return dt_grad_no_memory(err);
+            return dt_no_memory(err);
         round->mine = more;
         round->room = room;
     }

@@ -29,7 +29,7 @@ static dt_result_t fill(struct dt_grad_work *work, const struct dt_grad_op *ops,
 {
     work->items = calloc((size_t)n, sizeof(*work->items));
     if (!work->items)
-        return dt_grad_no_memory(err);
+        return dt_no_memory(err);
     for (int i = 0; i < n; i++) {
         if (ops[i].set != ops[0].set)
             return dt_error_set(err, DT_ERR_INVALID_ARG,

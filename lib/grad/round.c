@@ -97,7 +97,7 @@ static dt_result_t tell_bodies(struct dt_grad_set *set, size_t bytes,
     struct dt_round *round = &set->round;
     unsigned char *bodies = realloc(round->bodies, bytes);
     if (!bodies)
-        return dt_grad_no_memory(err);
+        return dt_no_memory(err);
     round->bodies = bodies;
     round->phase = DT_ROUND_BODIES;
     dt_result_t rc = dt_iallgatherv(round->mine, bodies, round->counts,

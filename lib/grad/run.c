@@ -55,7 +55,7 @@ dt_result_t dt_runs_add(struct dt_grad_set *set, struct dt_entry *e,
         struct dt_run *run = calloc(1, sizeof(*run));
         size_t cell = (size_t)i * (size_t)set->n;
         if (!run)
-            return dt_grad_no_memory(err);
+            return dt_no_memory(err);
         *run = (struct dt_run){
             .set = set,
             .work = e->work,
@@ -66,7 +66,7 @@ dt_result_t dt_runs_add(struct dt_grad_set *set, struct dt_entry *e,
         };
         if (!run->rows || !run->received) {
             destroy(run);
-            return dt_grad_no_memory(err);
+            return dt_no_memory(err);
         }
         *grad->runs_end = run;
         grad->runs_end = &run->next;
@@ -328,7 +328,7 @@ static dt_result_t test(struct dt_run *run, struct dt_error *err)
     if (rc != DT_SUCCESS)
         return dt_grad_failed(rc, err);
     rc = end(run);
-    return rc == DT_SUCCESS ? rc : dt_grad_no_memory(err);
+    return rc == DT_SUCCESS ? rc : dt_no_memory(err);
 }
 
 dt_result_t dt_runs_progress(struct dt_grad *grad, bool *moved,
@@ -343,7 +343,7 @@ dt_result_t dt_runs_progress(struct dt_grad *grad, bool *moved,
             grad->nrunning++;
             dt_result_t rc = begin(run);
             if (rc == DT_ERR_NO_MEMORY && !run->request)
-                return dt_grad_no_memory(err);
+                return dt_no_memory(err);
             if (rc != DT_SUCCESS)
                 return dt_grad_failed(rc, err);
             *moved = true;

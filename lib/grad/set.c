@@ -20,7 +20,7 @@ static dt_result_t init_round(struct dt_grad_set *set, struct dt_error *err)
     round->displs = calloc(n, sizeof(*round->displs));
     if (round->mine && round->heads && round->counts && round->displs)
         return DT_SUCCESS;
-    return dt_grad_no_memory(err);
+    return dt_no_memory(err);
 }
 
 static void fini_round(struct dt_grad_set *set)
@@ -37,7 +37,7 @@ dt_result_t dt_set_make(struct dt_grad *grad, int id, const int64_t *ranks,
 {
     struct dt_grad_set *set = calloc(1, sizeof(*set));
     if (!set)
-        return dt_grad_no_memory(err);
+        return dt_no_memory(err);
     set->grad = grad;
     set->id = id;
     set->n = n;
@@ -50,7 +50,7 @@ dt_result_t dt_set_make(struct dt_grad *grad, int id, const int64_t *ranks,
     dt_result_t rc = init_round(set, err);
     if (!set->ranks || !set->joined || !set->closed || rc != DT_SUCCESS) {
         dt_set_free(set, false);
-        return dt_grad_no_memory(err);
+        return dt_no_memory(err);
     }
     for (int r = 0; r < n; r++) {
         set->ranks[r] = (int)ranks[r];
@@ -88,7 +88,7 @@ dt_result_t dt_set_open_world(struct dt_grad *grad, struct dt_error *err)
     int64_t *ranks = calloc((size_t)n, sizeof(*ranks));
     struct dt_grad_set *set = NULL;
     if (!ranks)
-        return dt_grad_no_memory(err);
+        return dt_no_memory(err);
     for (int r = 0; r < n; r++)
         ranks[r] = r;
     dt_result_t rc = dt_set_make(grad, DT_GRAD_WORLD, ranks, n, &set, err);

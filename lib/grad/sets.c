@@ -118,7 +118,7 @@ static dt_result_t ask(struct dt_grad *grad, enum dt_work_kind kind,
     (*work)->items = calloc(1, sizeof(*(*work)->items));
     if (!(*work)->items) {
         dt_work_destroy(*work);
-        return dt_grad_no_memory(err);
+        return dt_no_memory(err);
     }
     (*work)->n = 1;
     return DT_SUCCESS;
@@ -138,7 +138,7 @@ static dt_result_t add(struct dt_grad *grad, const int *ranks, int n, int *id,
     item->splits = calloc((size_t)n, sizeof(*item->splits));
     if (!item->splits) {
         dt_work_destroy(work);
-        return dt_grad_no_memory(err);
+        return dt_no_memory(err);
     }
     for (int i = 0; i < n; i++)
         item->splits[i] = ranks[i];

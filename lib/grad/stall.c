@@ -35,7 +35,7 @@ dt_result_t dt_stall_open(struct dt_grad *grad, struct dt_error *err)
         stall->all = calloc((size_t)dt_size(), sizeof(*stall->all));
     if (!stall || !stall->all) {
         free(stall);
-        return dt_grad_no_memory(err);
+        return dt_no_memory(err);
     }
     grad->stall = stall;
     stall->next = dt_grad_now();

@@ -6,11 +6,6 @@
 #include <time.h>
 #include <unistd.h>
 
-dt_result_t dt_grad_no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
 dt_result_t dt_grad_failed(dt_result_t rc, struct dt_error *err)
 {
     return dt_error_set(err, rc, "%s", dt_last_error());

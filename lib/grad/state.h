@@ -233,9 +233,6 @@ struct dt_grad {
     struct dt_error failure_text;
 };
 
-/* NO_MEMORY. */
-dt_result_t dt_grad_no_memory(struct dt_error *err);
-
 /* rc of a call of dt.h, and its text. */
 dt_result_t dt_grad_failed(dt_result_t rc, struct dt_error *err);
 

@@ -22,7 +22,7 @@ dt_result_t dt_work_create(struct dt_grad_set *set, enum dt_work_kind kind,
     if (!work || !copy) {
         free(work);
         free(copy);
-        return dt_grad_no_memory(err);
+        return dt_no_memory(err);
     }
     work->grad = set->grad;
     work->set = set;

@@ -13,6 +13,7 @@ SB_TIMEOUT=30
 
 cat >"$cluster_share/conf" <<'END_CONF'
 PartitionName=short Nodes=ALL PriorityTier=5 PreemptMode=REQUEUE GraceTime=2 MaxTime=INFINITE
+PartitionName=long Nodes=ALL PriorityTier=5 PreemptMode=REQUEUE GraceTime=300 MaxTime=INFINITE
 ReturnToService=0
 END_CONF
 cluster_up -N5 --cpus 8 --gpus 0 --conf "$cluster_share/conf"
@@ -275,11 +276,11 @@ is 'no file of a job is left on a node' "$(sb srun -Q -N5 sh -c \
 # Texts of a user's that look like what Slurm prints.
 comment=$'mine\n\n   UserId=x(54321) JobState=COMPLETED  é'
 hostile=$'x\n   UserId=x(54321) JobState=FAILED Requeue=0 BatchFlag=0\n\nJobId=1'
-preempted=$(submit preempted --dt-requeue -p short -w n0 runs)
-once=$(submit once --dt-requeue=5,preempt=0 -p short -w n1 --exclusive runs)
-saved=$(submit saved --dt-requeue=5 -p short -w n0 leaves 75 0)
-finished=$(submit finished --dt-requeue=5 -p short -w n0 leaves 0)
-refusing=$(submit refusing --dt-requeue=5 -p short -w n0 leaves 93)
+preempted=$(submit preempted --dt-requeue -p long -w n0 runs)
+once=$(submit once --dt-requeue=5,preempt=0 -p long -w n1 --exclusive runs)
+saved=$(submit saved --dt-requeue=5 -p long -w n0 leaves 75 0)
+finished=$(submit finished --dt-requeue=5 -p long -w n0 leaves 0)
+refusing=$(submit refusing --dt-requeue=5 -p long -w n0 leaves 93)
 stays=$(submit stays --dt-requeue -p short -w n2 -n8 stays)
 timeout=$(submit timeout --dt-requeue -t 1 -w n4 runs)
 cancelled=$(submit cancelled --dt-requeue=9,error=9 -w n4 runs)
@@ -436,7 +437,7 @@ wait_for 15 ended "$middle" "$twice"
 stay=$cluster_share/stay
 touch "$stay"
 by_hand=$(submit by-hand -w n0,n1 -N2 -n2 --ntasks-per-node=1 signalled "$stay")
-pushed=$(submit pushed --dt-requeue -p short -w n2,n3 -N2 -n2 --exclusive \
+pushed=$(submit pushed --dt-requeue -p long -w n2,n3 -N2 -n2 --exclusive \
     --ntasks-per-node=1 signalled "$stay")
 in_time=$(($(date +%s) + 20)) # a tenth of it before that
 sb env SLURM_JOB_END_TIME=$in_time SLURM_DT_NOTICE_SIGNAL=sigusr1 \

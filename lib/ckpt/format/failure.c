@@ -8,11 +8,6 @@
 
 #include "base/file.h"
 
-dt_result_t dt_no_memory(struct dt_error *err)
-{
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
-}
-
 dt_result_t dt_failed(struct dt_error *err, const char *what)
 {
     int why = errno;

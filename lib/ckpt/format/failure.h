@@ -6,9 +6,6 @@
 
 #include "base/error.h"
 
-/* NO_MEMORY, "out of memory". */
-dt_result_t dt_no_memory(struct dt_error *err);
-
 /* "WHAT: " and the text of errno; the code is dt_file_result(errno). */
 dt_result_t dt_failed(struct dt_error *err, const char *what);
 

@@ -114,7 +114,7 @@ dt_result_t dt_buckets_make(struct dt_grad_plan *plan,
     for (int b = 0; made && b < plan->nbuckets; b++)
         made = allocate(plan, &plan->buckets[b]);
     if (!made)
-        return dt_grad_no_memory(err);
+        return dt_no_memory(err);
     plan->nplanned = n;
     plan->launched = plan->finished = 0;
     return DT_SUCCESS;

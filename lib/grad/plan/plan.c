@@ -101,7 +101,7 @@ static dt_result_t create(struct dt_grad *grad, int id,
         return rc;
     struct dt_grad_plan *plan = calloc(1, sizeof(*plan));
     if (!plan)
-        return dt_grad_no_memory(err);
+        return dt_no_memory(err);
     plan->grad = grad;
     plan->set = set;
     rc = dt_work_create(set, DT_WORK_PLAN_CREATE, "a new plan", &work, err);
@@ -259,7 +259,7 @@ static dt_result_t set_gradient(struct dt_grad_plan *plan, const char *name,
     if (!known)
         g = new_gradient(plan, name);
     if (!g)
-        return dt_grad_no_memory(err);
+        return dt_no_memory(err);
     if (known && g->bucket >= 0 &&
         memcmp(&g->item.type, &item->type, sizeof(item->type)) != 0)
         atomic_store(&plan->leave, true);
@@ -396,7 +396,7 @@ dt_result_t dt_plan_learn(struct dt_grad_set *set, const struct dt_entry *e,
         int room = plan->learned_room ? 2 * plan->learned_room : 64;
         void *more = realloc(plan->learned, (size_t)room * sizeof(void *));
         if (!more)
-            return dt_grad_no_memory(err);
+            return dt_no_memory(err);
         plan->learned = more;
         plan->learned_room = room;
     }

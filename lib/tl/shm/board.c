@@ -146,7 +146,7 @@ static dt_result_t board_open(struct dt_tl *tl,
     struct dt_shared_board *b =
         calloc(1, sizeof(*b) + config->size * sizeof(b->peer[0]));
     if (!b)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     b->board = (struct dt_board){.ops = &dt_shm_boards,
                                  .tl = tl,
                                  .size = config->size,

@@ -155,7 +155,7 @@ dt_result_t dt_segment_alloc(struct dt_segments *segments, size_t len,
         return dt_error_set(err, DT_ERR_NO_MEMORY,
                             "this machine has no %zu bytes of memory", len);
     if (!room_for_one(segments))
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     len = round_up(len, page);
     uint64_t found = 0;
     for (r = 0; !found; r++) {
@@ -229,7 +229,7 @@ dt_result_t dt_segment_view_open(int fd, struct dt_segment_view **view,
 {
     struct dt_segment_view *made = calloc(1, sizeof(*made));
     if (!made)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     made->fd = fd;
     *view = made;
     return DT_SUCCESS;

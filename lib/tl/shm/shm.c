@@ -288,7 +288,7 @@ static dt_result_t shm_open(const struct dt_tl_config *config,
 {
     struct dt_shm *shm = calloc(1, sizeof(*shm));
     if (!shm)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     shm->tl = (struct dt_tl){.ops = &dt_tl_shm, .boards = &dt_shm_boards};
     shm->rank = config->rank;
     shm->size = config->size;
@@ -357,7 +357,7 @@ static dt_result_t shm_connect(struct dt_tl *tl, const struct dt_tl_peer *cards,
     shm->polls = calloc(npeers + 1, sizeof(*shm->polls));
     shm->peer_of = malloc(shm->size * sizeof(*shm->peer_of));
     if (!shm->peers || !shm->polls || !shm->peer_of)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     dt_result_t result = dt_inbox_map(shm->fd, npeers + 1, &shm->box, err);
     dt_segments_init(&shm->segments, shm->fd, dt_inbox_end(npeers + 1));
     for (size_t rank = 0; rank < shm->size && result == DT_SUCCESS; rank++) {

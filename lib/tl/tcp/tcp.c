@@ -298,7 +298,7 @@ static dt_result_t start(struct dt_tcp *tcp, struct dt_error *err)
     uint16_t port;
     tcp->buffer = malloc(BUFFER);
     if (!tcp->buffer)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     tcp->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (tcp->epoll < 0)
         return dt_error_set(err, DT_ERR_SYSTEM, "epoll_create1: %s",
@@ -314,7 +314,7 @@ static dt_result_t tcp_open(const struct dt_tl_config *config,
 {
     struct dt_tcp *tcp = calloc(1, sizeof(*tcp));
     if (!tcp)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     tcp->tl = (struct dt_tl){.ops = &dt_tl_tcp, .slow = true};
     tcp->rank = config->rank;
     tcp->size = config->size;
@@ -367,7 +367,7 @@ static dt_result_t tcp_connect(struct dt_tl *tl, const struct dt_tl_peer *cards,
     dt_result_t result = DT_SUCCESS;
     struct dt_tcp_peer *peers = calloc(tcp->size, sizeof(*peers));
     if (!peers)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     tcp->peers = peers;
     for (size_t rank = 0; rank < tcp->size; rank++) {
         peers[rank].socket = (struct dt_tcp_socket){DT_TCP_PEER, -1};

@@ -16,7 +16,7 @@ static void init_slot(void *request)
 
 static dt_result_t no_memory(struct dt_error *err)
 {
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+    return dt_no_memory(err);
 }
 
 static dt_result_t explain(ucs_status_t status, const char *what,

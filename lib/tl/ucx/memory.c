@@ -64,7 +64,7 @@ dt_result_t dt_ucx_mem_register(struct dt_tl *tl, void *ptr, size_t size,
                             size, ptr);
     struct dt_ucx_memory *memory = calloc(1, sizeof(*memory));
     if (!memory)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     ucs_status_t status = pin(ucx, ptr, size, &memory->memh, &memory->key);
     if (status != UCS_OK) {
         free(memory);

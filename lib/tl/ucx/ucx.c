@@ -324,7 +324,7 @@ static dt_result_t ucx_open(const struct dt_tl_config *config,
         return result;
     struct dt_ucx *ucx = calloc(1, sizeof(*ucx));
     if (!ucx)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     ucx->tl.ops = &dt_tl_ucx;
     ucx->rank = config->rank;
     ucx->size = config->size;
@@ -361,7 +361,7 @@ static dt_result_t ucx_connect(struct dt_tl *tl, const struct dt_tl_peer *cards,
     ucx->cards = malloc(total);
     ucx->peers = calloc(ucx->size, sizeof(*ucx->peers));
     if (!ucx->cards || !ucx->peers)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     for (size_t rank = 0; rank < ucx->size; rank++) {
         struct dt_ucx_peer *peer = &ucx->peers[rank];
         peer->ucx = ucx;

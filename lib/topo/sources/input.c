@@ -67,7 +67,7 @@ dt_result_t dt_input_read(int fd, int seconds, char **data, size_t *len,
             buf = more;
         }
     }
-    return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+    return dt_no_memory(err);
 }
 
 /* A file or a pipe; anything else may have no end. O_NONBLOCK: read_some() does

@@ -106,7 +106,7 @@ dt_result_t dt_xml_walk(const char *data, size_t len,
         .err = err,
     };
     if (!walk.parser)
-        return dt_error_set(err, DT_ERR_NO_MEMORY, "out of memory");
+        return dt_no_memory(err);
     XML_SetUserData(walk.parser, &walk);
     XML_SetElementHandler(walk.parser, on_start, on_end);
     /* without an internal subset there are no entities to expand; expat does
