@@ -5,6 +5,8 @@
 #   debian_make SUITE ROOT MIRROR
 #   debian_reach ROOT        how this machine reaches its packages, but for
 #                            apt's sources
+#   debian_enter ROOT        makes it the root of this process, which has
+#                            namespaces of its own for mounts and processes
 #   debian_copy TREE ROOT    copies a working tree to ROOT, an existing folder,
 #                            as git sees it: committed or not, but nothing that
 #                            a build has made
@@ -36,6 +38,23 @@ debian_reach() # ROOT
     [ -e "$1/etc/hosts" ] || echo '127.0.0.1 localhost' >"$1/etc/hosts"
     cp -a /etc/ssl/certs "$1/etc/ssl/"
     cp -a /usr/share/keyrings/. "$1/usr/share/keyrings/"
+}
+
+# Not a chroot, which tools of a sandbox would leave by entering a namespace.
+debian_enter() # ROOT
+{
+    mkdir -p "$1/.old"
+    mount --bind "$1" "$1"
+    mount -t proc proc "$1/proc"
+    mount --rbind /sys "$1/sys"
+    mount --rbind /dev "$1/dev"
+    mount -t tmpfs -o mode=1777 tmpfs "$1/dev/shm"
+    mount -t tmpfs -o mode=755 tmpfs "$1/run"
+    cd "$1" || return
+    pivot_root . .old
+    cd / || return
+    umount -l /.old
+    rmdir /.old
 }
 
 debian_copy() # TREE ROOT
