@@ -15,6 +15,7 @@ cat >"$cluster_share/conf" <<'END_CONF'
 PartitionName=short Nodes=ALL PriorityTier=5 PreemptMode=REQUEUE GraceTime=2 MaxTime=INFINITE
 PartitionName=long Nodes=ALL PriorityTier=5 PreemptMode=REQUEUE GraceTime=300 MaxTime=INFINITE
 ReturnToService=0
+SlurmdDebug=debug
 END_CONF
 cluster_up -N5 --cpus 8 --gpus 0 --conf "$cluster_share/conf"
 cluster=$(sb scontrol show config | sed -n 's/^ClusterName *= //p')
@@ -136,9 +137,9 @@ ended() # JOB...: none is in the queue
         left=$(sb squeue -h -j "$job" 2>/dev/null) && [ -z "$left" ] || return 1
     done
 }
-left() # NODE JOB: nothing of it runs there
+left() # NODE JOB: its slurmd has killed the job that ran there
 {
-    ! compgen -G "$cluster_dir/spool/$1/$1_$2.*" >/dev/null
+    grep -q "completed epilog for jobid $2\$" "$cluster_dir/log/slurmd-$1.log"
 }
 goes_on() # FILE: all tasks of hears have had time for what should not come
 {
@@ -342,9 +343,10 @@ refuses 'it waits' "job $held: is waiting already" 1 "$held"
 is 'and held' "$(field "$held" Priority)" 0
 sb scontrol release "$held"
 sb scancel "$deaf" "$stubborn"
-# else a node back too early gets a job that it is still killing, and drains
+# Else a node back too early takes the next run for a second copy of the one that
+# it is still killing, and drains; and it refuses credentials as old as the kill.
 wait_for 20 counted "$lost" && wait_for 20 counted "$lost_never" &&
-    wait_for 20 left n3 "$lost" && wait_for 20 left n3 "$lost_never"
+    wait_for 20 left n3 "$lost" && wait_for 20 left n3 "$lost_never" && sleep 1
 sb scontrol update NodeName=n3 State=resume 2>/dev/null
 wait_for 60 ended "$preempted" "$saved" "$finished" "$refusing" "$once" "$stays" \
     "$timeout" "$cancelled" "$lost" "$lost_never" "$told" "$held" "$now" ||

@@ -15,7 +15,8 @@
 #include "jobfile.h"
 #include "slurm.h"
 
-enum { START_LIMIT = 10, END_LIMIT = 300, LOST_LIMIT = 10 };
+/* Seconds. Slurm has just started the script, so that it answers in the end. */
+enum { START_LIMIT = 60, END_LIMIT = 300, LOST_LIMIT = 10 };
 
 /* A number that the plugin wrote; 0 if it is none. */
 static unsigned read_count(const char *text)
