@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void dt_client_init(struct spank_dt *dt, enum dt_client client)
@@ -55,6 +56,10 @@ int dt_client_option(struct spank_dt *dt, enum dt_option_id id,
     }
     dt->given[id] = true;
     dt->typed[id] = !inherited;
+    if (!inherited) {
+        free(dt->part[id]);
+        dt->part[id] = strdup(text ? text : "");
+    }
     dt->option[id] = option;
     dt_allocator_option(dt);
     return 0;

@@ -26,8 +26,40 @@ void dt_local_init(struct spank_dt *dt)
                    !getenv("SLURM_STEP_ID");
 }
 
+static bool same(const char *a, const char *b)
+{
+    return a && b ? !strcmp(a, b) : !a && !b;
+}
+
+/* A part of a heterogeneous step has been read. Slurm passes one value of an
+ * option to all parts, so that tasks would be bound otherwise than was typed.
+ */
+static void end_part(struct spank_dt *dt)
+{
+    if (dt->parts++ % dt->lines)
+        return; /* the hook of another line, after the same options */
+    for (int id = 0; id < DT_NOPTIONS; id++) {
+        char *text = dt->part[id];
+        dt->part[id] = NULL;
+        if (dt->parts == 1) {
+            dt->first_part[id] = text;
+            continue;
+        }
+        if ((id == DT_OPTION_GPUS || dt_option_needs_gpus(id)) &&
+            !same(text, dt->first_part[id])) {
+            slurm_error("dt: --%s differs between the parts of this step, and "
+                        "Slurm has one value for all of them: give it in each "
+                        "part, with the same value, or start two steps",
+                        dt_option_name[id].option);
+            _exit(255); /* as below */
+        }
+        free(text);
+    }
+}
+
 void dt_local_init_post_opt(struct spank_dt *dt)
 {
+    end_part(dt);
     dt_client_done(dt);
     for (int id = 0; id < DT_NOPTIONS; id++)
         if (dt->typed[id] && dt_option_needs_gpus(id) &&

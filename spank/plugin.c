@@ -95,6 +95,7 @@ int slurm_spank_init(spank_t spank, int argc, char *argv[])
         return 0;
     for (int i = 0; i < argc; i++)
         read_argument(argv[i]);
+    dt.lines++;
     if (ran(&dt.loaded))
         return 0;
     register_options(spank);

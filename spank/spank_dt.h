@@ -26,6 +26,11 @@ struct spank_dt {
     struct dt_error bad_option[DT_NOPTIONS];
     const char *input[DT_NOPTIONS]; /* the variable that stands for it */
 
+    /* What was typed in the first part of a heterogeneous step, and in the one
+     * that srun reads now. NULL: not the option; "": without a value. */
+    char *first_part[DT_NOPTIONS], *part[DT_NOPTIONS];
+    unsigned lines, parts; /* of plugstack.conf; ends of parts, once per line */
+
     /* the plugin's arguments in plugstack.conf */
     const char *helper, *conf, *pmixd, *auth, *munge; /* NULL: not named */
     struct dt_error bad_argument;

@@ -106,6 +106,25 @@ is 'verbose in a heterogeneous job: one header, ranks over all' \
 1 n1 0 0 0,1
 2 n1 1 1 0,1
 rank node local gpus sees'
+# Slurm has one value for all parts.
+differs() # NAME OPTION SRUN-ARG...
+{
+    local err rc
+    err=$(sb srun "${@:3}" 2>&1)
+    rc=$?
+    is "$1" "$rc $(grep -c 'dt: --'"$2"' differs between the parts' <<<"$err")" \
+        '255 1'
+}
+differs 'a part with --dt-gpus and one without it' dt-gpus \
+    -w n0 --dt-gpus true : -w n1 true
+differs 'parts with other values' dt-gpus \
+    -w n0 --dt-gpus=rotate true : -w n1 --dt-gpus=single true
+differs 'parts that bind CPUs in another way' dt-cpu-bind \
+    -w n0 --dt-gpus true : -w n1 --dt-gpus --dt-cpu-bind=none true
+is 'parts with the same value: the step runs' "$(sb srun -Q --mpi=none \
+    -w n0 --gpus-per-node=1 --dt-gpus=single printenv CUDA_VISIBLE_DEVICES : \
+    -w n1 --gpus-per-node=2 --dt-gpus=single printenv CUDA_VISIBLE_DEVICES \
+    2>&1 | sort)" $'0\n0,1'
 
 # ---- the task's environment
 
