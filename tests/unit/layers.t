@@ -93,7 +93,8 @@ my %rooms = (
         'lib/base lib/ckpt/format tools/common tools/ckpt/text'],
     'tools/ckpt/text' => ['columns.h describe.h interrupt.h options.h
         terminal.h', 'lib/base lib/ckpt/format tools/common'],
-    'tools/requeue' => ['', 'lib lib/base tools/common'],
+    'tools/doctor' => ['', 'lib lib/base tools/common tools/requeue'],
+    'tools/requeue' => ['slurm.h', 'lib lib/base tools/common'],
     'tools/topo' => ['', 'lib lib/base tools/common tools/topo/node
         tools/topo/print'],
     'tools/topo/node' => ['node.h', 'lib lib/base tools/common tools/topo
