@@ -318,7 +318,7 @@ fires ucx-contradiction 'TCP over ports of RDMA' \
 fires ucx-contradiction 'RDMA over interfaces' \
     'other nodes are unreachable.*unset UCX_TLS' \
     UCX_TLS=rc_x,self UCX_NET_DEVICES=ib0 SLURMD_NODENAME=n17
-for tls in rc,tcp,self all ^tcp sm,self; do
+for tls in tcp,self rc,tcp,self all ^tcp sm,self; do
     silent "UCX_TLS=$tls with one interface" UCX_TLS="$tls" \
         UCX_NET_DEVICES=ib0 SLURMD_NODENAME=n17
 done
@@ -396,6 +396,8 @@ fires script-trap-waits 'the program is in the foreground' \
 script '#SBATCH --signal=B:USR1@60' "trap 'touch save' USR1" 'srun ./train &' \
     'wait'
 silent 'a program in the background' -j 17
+script "trap 'touch save' USR1" 'srun ./train &' wait 'python report.py'
+silent 'a program after the one that is waited for' -j 17
 script "trap '' TERM" 'srun ./train'
 silent 'a signal that is ignored' -j 17
 script "trap 'rm -rf \$tmp' EXIT" 'srun ./train'
