@@ -190,8 +190,9 @@ struct dt_grad_plan {
     /* the plan */
     struct dt_bucket *buckets;
     int nbuckets, nplanned;
-    uint64_t launched, finished; /* buckets, since the plan stands */
-    uint64_t end;                /* while it breaks: launch up to here */
+    /* buckets, since the plan stands; all may read them */
+    _Atomic uint64_t launched, finished;
+    uint64_t end; /* while it breaks: launch up to here */
     struct dt_gradient **learned;
     int nlearned, learned_room;
     atomic_int open;    /* gradients that are under way */

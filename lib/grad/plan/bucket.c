@@ -217,6 +217,21 @@ static struct dt_bucket *bucket_of(struct dt_grad_plan *plan, uint64_t number)
     return &plan->buckets[number % (uint64_t)plan->nbuckets];
 }
 
+bool dt_buckets_lack(const struct dt_grad_plan *plan, int bucket)
+{
+    uint64_t n = (uint64_t)plan->nbuckets, finished, launched;
+    bool lacks;
+    do { /* until none was launched meanwhile: it may have been emptied */
+        finished = atomic_load(&plan->finished);
+        launched = atomic_load(&plan->launched);
+        uint64_t last = finished + (n + (uint64_t)bucket - finished % n) % n;
+        lacks = false;
+        for (uint64_t b = launched; b <= last; b++)
+            lacks = lacks || atomic_load(&plan->buckets[b % n].missing) > 0;
+    } while (launched != atomic_load(&plan->launched));
+    return lacks;
+}
+
 static dt_result_t launch_all(struct dt_grad_plan *plan, bool *moved,
                               struct dt_error *err)
 {

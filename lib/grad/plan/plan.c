@@ -362,10 +362,10 @@ dt_result_t dt_grad_plan_wait(dt_grad_plan_t plan, int id, double seconds)
         return dt_api_return(rc, &err);
     pthread_mutex_lock(&plan->grad->submit);
     struct dt_gradient *g = plan->gradients[id];
-    /* the caller may not submit the rest of the bucket before this returns */
+    /* the caller may not submit the rest before this returns */
     if (atomic_load(&g->state) == DT_GRADIENT_PLANNED &&
         atomic_load(&plan->state) == DT_PLAN_STANDS &&
-        atomic_load(&plan->buckets[g->bucket].missing) > 0)
+        dt_buckets_lack(plan, g->bucket))
         atomic_store(&plan->leave, true);
     pthread_mutex_unlock(&plan->grad->submit);
     dt_grad_progress_await(plan->grad, is_idle, g, seconds);
