@@ -15,6 +15,7 @@
 
 #define BLOCK DT_INT8_BLOCK
 #define MOST  127.0F
+#define SIGN  ((uint32_t)1 << 31)
 
 /* Added and taken away, it rounds a small number to nearest even. */
 #define ROUNDER 12582912.0F /* 1.5 * 2^23 */
@@ -28,14 +29,17 @@ size_t dt_int8_blocks(size_t count)
  * too small to divide by a scale of them. */
 static float scale_of(const float v[BLOCK])
 {
-    float most = 0, spoilt = 0;
+    /* magnitudes have the order of their bits, NaN above infinity */
+    uint32_t bits[BLOCK], most = 0;
+    float scale;
+    memcpy(bits, v, sizeof(bits));
     for (size_t i = 0; i < BLOCK; i++) {
-        float magnitude = fabsf(v[i]);
+        uint32_t magnitude = bits[i] & ~SIGN;
         most = magnitude > most ? magnitude : most;
-        spoilt += v[i] * 0.0F; /* NaN for NaN and infinity */
     }
-    float scale = most / MOST;
-    if (spoilt != 0 || isinf(scale * MOST))
+    memcpy(&scale, &most, sizeof(scale));
+    scale /= MOST;
+    if (!isfinite(scale * MOST))
         return NAN;
     return scale < FLT_MIN ? 0 : scale;
 }
