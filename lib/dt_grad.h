@@ -112,8 +112,15 @@ typedef struct dt_grad_op {
     dt_dtype_t dtype;
     size_t element_bytes;
     /* What is sent over the network instead of dtype: F16 or BF16 for an
-     * allreduce of F32 or F64, where it halves or quarters what is sent; else
-     * equal to dtype. */
+     * allreduce of F32 or F64, where it halves or quarters what is sent, or I8
+     * for such a gradient of a plan; else equal to dtype.
+     *
+     * I8 has a scale for each block of 128 elements. What rounding takes away
+     * from a gradient is added to it in the next step, on the rank that lost it
+     * (error feedback): the residual, F32, for which the engine holds 4 bytes
+     * per element. A block with an element that is infinite, NaN or too large
+     * for F32 arrives as NaN, and loses its residual. Among one rank nothing is
+     * sent and nothing lost. */
     dt_dtype_t wire;
     int op;  /* dt_op_t or DT_GRAD_ADASUM; reducescatter: SUM or AVG */
     int set; /* process set */
@@ -210,6 +217,17 @@ dt_result_t dt_grad_plan_wait(dt_grad_plan_t plan, int id, double seconds);
  * then it is to be called again. Errors: the first error of a gradient. */
 dt_result_t dt_grad_plan_step(dt_grad_plan_t plan, double seconds);
 
+/* Read and restore the residual of a gradient that goes as I8, count elements
+ * as it has: what a checkpoint of this rank needs, besides the model, so that
+ * the training goes on with the same bits. It is zeros before the first step,
+ * and among one rank, where restoring has no effect. Between steps, local.
+ * Errors: INVALID_ARG for a gradient that is under way, for another count and
+ * for one that does not go as I8. */
+dt_result_t dt_grad_plan_residual(dt_grad_plan_t plan, int id, float *residual,
+                                  size_t count);
+dt_result_t dt_grad_plan_restore(dt_grad_plan_t plan, int id,
+                                 const float *residual, size_t count);
+
 /* ---- what it did ---- */
 
 typedef struct dt_grad_stats {
@@ -224,7 +242,7 @@ typedef struct dt_grad_stats {
     uint64_t steps;       /* dt_grad_plan_step that were completed */
     double wait_seconds;  /* that callers spent in waits */
     double busy_seconds;  /* that packing, unpacking and casting took */
-    uint64_t held_bytes;  /* of memory for buckets, now */
+    uint64_t held_bytes;  /* of memory for buckets and residuals, now */
 } dt_grad_stats_t;
 
 dt_result_t dt_grad_stats(dt_grad_t grad, dt_grad_stats_t *stats);

@@ -16,6 +16,7 @@ import slurm_dt.torch as hvd
 DATA = os.environ.get("DATA", "/usr/share/datasets/fashion-mnist")
 EPOCHS, BATCH = int(os.environ.get("EPOCHS", 5)), 64
 LIMIT = int(os.environ.get("SAMPLES", 60000))
+COMPRESSION = getattr(hvd.Compression, os.environ.get("COMPRESSION", "none"))
 CHECKPOINT = "fashion_hvd.pt"
 NOTICE = os.environ.get("DT_NOTICE")
 signal.signal(signal.SIGTERM, lambda *_: None)  # Slurm's own
@@ -45,7 +46,8 @@ model = torch.nn.Sequential(
     torch.nn.Linear(784, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05 * size, momentum=0.9)
 optimizer = hvd.DistributedOptimizer(
-    optimizer, named_parameters=model.named_parameters())
+    optimizer, named_parameters=model.named_parameters(),
+    compression=COMPRESSION)
 first = 0
 if os.path.exists(CHECKPOINT):
     saved = torch.load(CHECKPOINT)
@@ -81,5 +83,9 @@ for step in range(first, EPOCHS * per_epoch):
         sys.exit(75)  # requeue me
 
 if rank == 0:
+    x = read("t10k-images-idx3-ubyte.gz", 16, (-1, 784)).float() / 255
+    y = read("t10k-labels-idx1-ubyte.gz", 8, (-1,)).long()
+    right = (model(x).argmax(1) == y).double().mean()
+    print(f"accuracy {100 * right:.2f} %")
     total = sum(p.double().sum() for p in model.parameters())
     print(f"done: the weights sum up to {total:.12f}", flush=True)

@@ -43,9 +43,15 @@ int64_t dt_item_share(int64_t rows, int r, int n)
     return rows / n + (r < rows % n);
 }
 
+bool dt_item_is_quantized(const struct dt_item_type *type)
+{
+    return type->wire == DT_DTYPE_I8 && type->dtype != DT_DTYPE_I8;
+}
+
 dt_op_t dt_item_wire_op(const struct dt_item_type *type)
 {
-    if (type->op == DT_OP_AVG && dt_dtype_size((dt_dtype_t)type->wire) > 2)
+    if (type->op == DT_OP_AVG && (dt_item_is_quantized(type) ||
+                                  dt_dtype_size((dt_dtype_t)type->wire) > 2))
         return DT_OP_SUM;
     return (dt_op_t)type->op;
 }

@@ -33,6 +33,9 @@ int64_t dt_item_share(int64_t rows, int r, int n);
  * smaller. */
 dt_op_t dt_item_wire_op(const struct dt_item_type *type);
 
+/* Does it go in 8 bits per element, as lib/grad/compress/int8.h has it? */
+bool dt_item_is_quantized(const struct dt_item_type *type);
+
 /* "allreduce", ... */
 const char *dt_item_kind(uint8_t kind);
 

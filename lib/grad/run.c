@@ -13,6 +13,7 @@
 #include "grad/adasum.h"
 #include "grad/convert.h"
 #include "grad/item.h"
+#include "grad/plan/gradient.h"
 #include "grad/timeline.h"
 #include "grad/work.h"
 
@@ -98,6 +99,19 @@ static bool is_plain(const struct dt_run *run)
     const struct dt_item_type *type = &run->type;
     return run->work && type->wire == type->dtype && type->prescale == 1.0 &&
            type->postscale == 1.0;
+}
+
+/* Of a gradient of a plan that does not stand: each rank gets all of it. */
+static dt_result_t begin_quantized(struct dt_run *run)
+{
+    size_t bytes = dt_gradient_bytes(&run->type), n = (size_t)run->set->n;
+    if (!get_buffer(run, n * bytes))
+        return DT_ERR_NO_MEMORY;
+    unsigned char *mine = run->buffer + (size_t)run->set->me * bytes;
+    if (run->work)
+        dt_gradient_pack(dt_gradient_of(run->work), mine);
+    return dt_iallgather(mine, run->buffer, bytes, DT_DTYPE_U8, run->set->data,
+                         DT_STREAM_NONE, &run->request);
 }
 
 static dt_result_t begin_allreduce(struct dt_run *run)
@@ -237,6 +251,8 @@ static dt_result_t begin(struct dt_run *run)
     run->begun = true;
     switch (run->type.kind) {
     case DT_GRAD_ALLREDUCE:
+        if (dt_item_is_quantized(&run->type))
+            return begin_quantized(run);
         return run->type.op == DT_GRAD_ADASUM ? begin_adasum(run)
                                               : begin_allreduce(run);
     case DT_GRAD_BROADCAST:
@@ -259,6 +275,10 @@ static dt_result_t end_allreduce(struct dt_run *run, struct dt_item *item)
     const struct dt_item_type *type = &run->type;
     size_t count = dt_item_count(type);
     dt_dtype_t dtype = (dt_dtype_t)type->dtype, wire = (dt_dtype_t)type->wire;
+    if (dt_item_is_quantized(type)) {
+        dt_gradient_unpack(dt_gradient_of(run->work), run->buffer);
+        return DT_SUCCESS;
+    }
     if (type->op == DT_GRAD_ADASUM) {
         if (!dt_adasum(item->out, run->buffer, run->set->n, count, dtype))
             return DT_ERR_NO_MEMORY;
@@ -294,9 +314,12 @@ static void count(struct dt_grad *grad, const struct dt_run *run)
         run->type.kind == DT_GRAD_BARRIER ? 0 : dt_item_count(&run->type);
     bool reduced = run->type.kind == DT_GRAD_ALLREDUCE;
     grad->stats.bytes += elements * run->type.element;
-    grad->stats.wire_bytes +=
-        elements * (reduced ? dt_dtype_size((dt_dtype_t)run->type.wire)
-                            : run->type.element);
+    if (dt_item_is_quantized(&run->type))
+        grad->stats.wire_bytes += dt_gradient_bytes(&run->type);
+    else
+        grad->stats.wire_bytes +=
+            elements * (reduced ? dt_dtype_size((dt_dtype_t)run->type.wire)
+                                : run->type.element);
     grad->stats.collectives += run->type.kind != DT_GRAD_BARRIER;
     if (run->work && run->work->on_end)
         grad->stats.gradients++;

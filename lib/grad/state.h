@@ -20,6 +20,7 @@
 
 struct dt_entry;
 struct dt_grad_set;
+struct dt_quantized;
 struct dt_run;
 struct dt_stall;
 struct dt_timeline;
@@ -140,6 +141,9 @@ enum dt_gradient_state {
 
 struct dt_gradient {
     struct dt_grad_plan *plan;
+    /* of a gradient that goes as I8: what rounding took away on this rank, to
+     * be added in the next step; count elements, owned. Else NULL. */
+    float *residual;
     struct dt_item item;
     struct dt_grad_work work; /* its negotiated form */
     int id;
@@ -161,8 +165,10 @@ struct dt_bucket {
     struct dt_gradient **gradients;
     int last; /* place of the last of them in the order of all */
     unsigned char *data;
-    bool shared;         /* it is from dt_mem_alloc */
-    _Atomic int missing; /* gradients that were not submitted */
+    bool shared;                    /* it is from dt_mem_alloc */
+    struct dt_quantized *quantized; /* instead of data, as it goes as I8 */
+    bool counted;                   /* among the bytes that are held */
+    _Atomic int missing;            /* gradients that were not submitted */
     dt_request_t request;
     double since;
 };
@@ -178,6 +184,9 @@ struct dt_grad_plan {
     struct dt_grad_set *set;
     uint32_t number; /* in its set */
     dt_comm_t comm;
+    /* for the second collective of quantized buckets, which does not begin at
+     * the same point among the others on all ranks; NULL: there are none */
+    dt_comm_t second;
     _Atomic int state; /* enum dt_plan_state */
     /* with the submit lock */
     struct dt_gradient **gradients;
@@ -190,8 +199,10 @@ struct dt_grad_plan {
     /* the plan */
     struct dt_bucket *buckets;
     int nbuckets, nplanned;
-    uint64_t launched, finished; /* buckets, since the plan stands */
-    uint64_t end;                /* while it breaks: launch up to here */
+    /* buckets, since the plan stands; all may read them */
+    _Atomic uint64_t launched, finished;
+    uint64_t reduced; /* of them, those in the last collective */
+    uint64_t end;     /* while it breaks: launch up to here */
     struct dt_gradient **learned;
     int nlearned, learned_room;
     atomic_int open;    /* gradients that are under way */

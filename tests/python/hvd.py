@@ -400,7 +400,8 @@ def test_optimizer_leaves_nothing():
 
 
 def test_optimizer_compression():
-    for kind in (hvd.Compression.fp16, hvd.Compression.bf16):
+    for kind in (hvd.Compression.fp16, hvd.Compression.bf16,
+                 hvd.Compression.int8):
         near(distributed(2, compression=kind)[0], reference(2, 1 / SIZE), 0.1)
 
     class Twice(hvd.Compression.none):
@@ -412,6 +413,22 @@ def test_optimizer_compression():
         def decompress(tensor, ctx):
             return tensor.to(ctx)
     near(distributed(3, compression=Twice)[0], reference(3, 1 / SIZE), 1e-4)
+
+
+def test_optimizer_eight_bits():
+    """8 bits are fewer than 16."""
+    def sent(kind):
+        model = torch.nn.Linear(256, 64)
+        optimizer = hvd.DistributedOptimizer(
+            torch.optim.SGD(model.parameters(), lr=0.1), compression=kind)
+        for step in range(4):
+            if step == 2:  # the plan stands
+                before = hvd.stats()["wire_bytes"]
+            model(torch.ones(1, 256)).sum().backward()
+            optimizer.step()
+        return hvd.stats()["wire_bytes"] - before
+    if SIZE > 1:
+        assert 0 < sent(hvd.Compression.int8) < sent(hvd.Compression.fp16)
 
 
 def test_optimizer_layouts():

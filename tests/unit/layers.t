@@ -55,8 +55,11 @@ my %rooms = (
         lib/ckpt/redundancy'],
     'lib/ckpt' => ['', 'lib lib/base lib/ckpt/format lib/ckpt/load lib/ckpt/save
         lib/ckpt/redundancy lib/exec lib/gpu'],
-    'lib/grad' => ['', 'lib lib/base lib/coll/engine lib/exec lib/grad/plan'],
-    'lib/grad/plan' => ['plan.h', 'lib lib/base lib/grad'],
+    'lib/grad' => ['', 'lib lib/base lib/coll/engine lib/exec
+        lib/grad/compress lib/grad/plan'],
+    'lib/grad/compress' => ['int8.h', 'lib lib/grad'],
+    'lib/grad/plan' => ['gradient.h plan.h', 'lib lib/base lib/grad
+        lib/grad/compress'],
     'spank' => ['', 'lib lib/base lib/topo/model spank/framework
         spank/placement spank/requeue spank/server'],
     'spank/framework' => ['framework.h names.h', 'lib/base spank

@@ -12,6 +12,7 @@
 
 #include "grad/convert.h"
 #include "grad/plan/gradient.h"
+#include "grad/plan/quantized.h"
 #include "grad/item.h"
 #include "grad/timeline.h"
 
@@ -93,15 +94,28 @@ static bool cut(struct dt_grad_plan *plan, struct dt_gradient **order, int n)
     return true;
 }
 
-static bool allocate(struct dt_grad_plan *plan, struct dt_bucket *bucket)
+/* Bytes of the elements and the flag. */
+static size_t data_bytes(const struct dt_bucket *bucket)
 {
-    size_t bytes = (bucket->elements + 1) * size_of(bucket);
+    return (bucket->elements + 1) * size_of(bucket);
+}
+
+static size_t held(const struct dt_bucket *bucket)
+{
+    if (bucket->quantized)
+        return dt_quantized_held(bucket->quantized);
+    return data_bytes(bucket);
+}
+
+static dt_result_t allocate(struct dt_bucket *bucket, struct dt_error *err)
+{
     void *data = NULL;
-    bucket->shared = dt_mem_alloc(bytes, &data) == DT_SUCCESS;
-    bucket->data = bucket->shared ? data : malloc(bytes);
     atomic_store(&bucket->missing, bucket->n);
-    plan->grad->stats.held_bytes += bytes;
-    return bucket->data != NULL;
+    if (dt_item_is_quantized(&bucket->gradients[0]->item.type))
+        return dt_quantized_make(bucket, err);
+    bucket->shared = dt_mem_alloc(data_bytes(bucket), &data) == DT_SUCCESS;
+    bucket->data = bucket->shared ? data : malloc(data_bytes(bucket));
+    return bucket->data ? DT_SUCCESS : dt_no_memory(err);
 }
 
 dt_result_t dt_buckets_make(struct dt_grad_plan *plan,
@@ -110,13 +124,17 @@ dt_result_t dt_buckets_make(struct dt_grad_plan *plan,
 {
     dt_buckets_free(plan);
     plan->buckets = calloc((size_t)n, sizeof(*plan->buckets));
-    bool made = plan->buckets && cut(plan, order, n);
-    for (int b = 0; made && b < plan->nbuckets; b++)
-        made = allocate(plan, &plan->buckets[b]);
-    if (!made)
+    if (!plan->buckets || !cut(plan, order, n))
         return dt_no_memory(err);
+    for (int b = 0; b < plan->nbuckets; b++) {
+        dt_result_t rc = allocate(&plan->buckets[b], err);
+        if (rc != DT_SUCCESS)
+            return rc;
+        plan->grad->stats.held_bytes += held(&plan->buckets[b]);
+        plan->buckets[b].counted = true;
+    }
     plan->nplanned = n;
-    plan->launched = plan->finished = 0;
+    plan->launched = plan->reduced = plan->finished = 0;
     return DT_SUCCESS;
 }
 
@@ -126,9 +144,9 @@ void dt_buckets_free(struct dt_grad_plan *plan)
         struct dt_bucket *bucket = &plan->buckets[b];
         for (int i = 0; i < bucket->n; i++)
             bucket->gradients[i]->bucket = -1;
-        if (bucket->data)
-            plan->grad->stats.held_bytes -=
-                (bucket->elements + 1) * size_of(bucket);
+        if (bucket->counted)
+            plan->grad->stats.held_bytes -= held(bucket);
+        dt_quantized_free(bucket->quantized);
         if (bucket->shared)
             dt_mem_free(bucket->data);
         else
@@ -164,11 +182,22 @@ static void raise_flag(struct dt_bucket *bucket)
 static bool is_raised(struct dt_bucket *bucket)
 {
     static const unsigned char zero[8];
+    if (bucket->quantized)
+        return dt_quantized_is_raised(bucket->quantized);
     return memcmp(flag_of(bucket), zero, size_of(bucket)) != 0;
 }
 
-static void pack(struct dt_bucket *bucket)
+static void pack(struct dt_bucket *bucket, bool follow)
 {
+    if (bucket->quantized) {
+        dt_quantized_pack(bucket, follow);
+        return;
+    }
+    if (!follow) {
+        memset(bucket->data, 0, data_bytes(bucket));
+        raise_flag(bucket);
+        return;
+    }
     for (int i = 0; i < bucket->n; i++) {
         const struct dt_gradient *g = bucket->gradients[i];
         const struct dt_item_type *type = &g->item.type;
@@ -183,25 +212,24 @@ static dt_result_t launch(struct dt_grad_plan *plan, struct dt_bucket *bucket,
                           bool follow, struct dt_error *err)
 {
     struct dt_grad *grad = plan->grad;
-    size_t bytes = (bucket->elements + 1) * size_of(bucket);
     bucket->since = dt_grad_now();
-    if (follow) {
-        pack(bucket);
+    pack(bucket, follow);
+    if (follow)
         dt_timeline_bucket(plan, bucket, "pack", bucket->since);
-    } else {
-        memset(bucket->data, 0, bytes);
-        raise_flag(bucket);
-    }
     grad->stats.busy_seconds += dt_grad_now() - bucket->since;
     grad->stats.collectives++;
     grad->stats.buckets++;
-    grad->stats.wire_bytes += bytes;
+    grad->stats.wire_bytes += bucket->quantized
+                                  ? dt_quantized_sent(bucket->quantized)
+                                  : data_bytes(bucket);
     plan->launched++;
     bucket->since = dt_grad_now();
     dt_result_t rc =
-        dt_iallreduce(bucket->data, bucket->data, bucket->elements + 1,
-                      (dt_dtype_t)bucket->wire, (dt_op_t)bucket->op, plan->comm,
-                      DT_STREAM_NONE, &bucket->request);
+        bucket->quantized
+            ? dt_quantized_scatter(bucket, plan->comm)
+            : dt_iallreduce(bucket->data, bucket->data, bucket->elements + 1,
+                            (dt_dtype_t)bucket->wire, (dt_op_t)bucket->op,
+                            plan->comm, DT_STREAM_NONE, &bucket->request);
     if (rc != DT_SUCCESS)
         return dt_grad_failed(rc, err);
     return DT_SUCCESS;
@@ -215,6 +243,21 @@ static uint64_t window(const struct dt_grad_plan *plan)
 static struct dt_bucket *bucket_of(struct dt_grad_plan *plan, uint64_t number)
 {
     return &plan->buckets[number % (uint64_t)plan->nbuckets];
+}
+
+bool dt_buckets_lack(const struct dt_grad_plan *plan, int bucket)
+{
+    uint64_t n = (uint64_t)plan->nbuckets, finished, launched;
+    bool lacks;
+    do { /* until none was launched meanwhile: it may have been emptied */
+        finished = atomic_load(&plan->finished);
+        launched = atomic_load(&plan->launched);
+        uint64_t last = finished + (n + (uint64_t)bucket - finished % n) % n;
+        lacks = false;
+        for (uint64_t b = launched; b <= last; b++)
+            lacks = lacks || atomic_load(&plan->buckets[b % n].missing) > 0;
+    } while (launched != atomic_load(&plan->launched));
+    return lacks;
 }
 
 static dt_result_t launch_all(struct dt_grad_plan *plan, bool *moved,
@@ -235,7 +278,40 @@ static dt_result_t launch_all(struct dt_grad_plan *plan, bool *moved,
     return rc;
 }
 
+/* Start the second collective of quantized buckets, in order. All ranks do so
+ * for each bucket that was launched, also with a flag. */
+static dt_result_t gather_all(struct dt_grad_plan *plan, bool *moved,
+                              struct dt_error *err)
+{
+    for (; plan->reduced < plan->launched; plan->reduced++) {
+        struct dt_bucket *bucket = bucket_of(plan, plan->reduced);
+        if (!bucket->quantized)
+            continue;
+        dt_result_t rc = dt_test(&bucket->request);
+        if (rc == DT_IN_PROGRESS)
+            break;
+        double start = dt_grad_now();
+        if (rc == DT_SUCCESS)
+            rc = dt_quantized_gather(bucket, plan->second);
+        if (rc != DT_SUCCESS)
+            return dt_grad_failed(rc, err);
+        plan->grad->stats.busy_seconds += dt_grad_now() - start;
+        *moved = true;
+    }
+    return DT_SUCCESS;
+}
+
 /* ---- completion ---- */
+
+static void unpack_one(struct dt_grad_plan *plan, struct dt_bucket *bucket,
+                       struct dt_gradient *g)
+{
+    const struct dt_item_type *type = &g->item.type;
+    bool divide = type->op == DT_OP_AVG && bucket->op == DT_OP_SUM;
+    dt_convert_out(g->item.out, (dt_dtype_t)type->dtype,
+                   bucket->data + g->offset, (dt_dtype_t)type->wire, g->count,
+                   type->postscale, divide ? (size_t)plan->set->n : 1);
+}
 
 static void unpack(struct dt_grad_plan *plan, struct dt_bucket *bucket)
 {
@@ -244,16 +320,14 @@ static void unpack(struct dt_grad_plan *plan, struct dt_bucket *bucket)
     dt_timeline_bucket(plan, bucket, "allreduce", bucket->since);
     atomic_store(&bucket->missing, bucket->n);
     atomic_store(&plan->went, true);
+    if (bucket->quantized)
+        dt_quantized_unpack(bucket);
     for (int i = 0; i < bucket->n; i++) {
         struct dt_gradient *g = bucket->gradients[i];
-        const struct dt_item_type *type = &g->item.type;
-        bool divide = type->op == DT_OP_AVG && bucket->op == DT_OP_SUM;
-        dt_convert_out(g->item.out, (dt_dtype_t)type->dtype,
-                       bucket->data + g->offset, (dt_dtype_t)type->wire,
-                       g->count, type->postscale,
-                       divide ? (size_t)plan->set->n : 1);
+        if (!bucket->quantized)
+            unpack_one(plan, bucket, g);
         grad->stats.gradients++;
-        grad->stats.bytes += g->count * type->element;
+        grad->stats.bytes += g->count * g->item.type.element;
         dt_gradient_end(g, DT_SUCCESS, NULL);
     }
     dt_timeline_bucket(plan, bucket, "unpack", start);
@@ -282,9 +356,11 @@ dt_result_t dt_buckets_progress(struct dt_grad_plan *plan, bool *moved,
 {
     for (;;) {
         dt_result_t rc = launch_all(plan, moved, err);
+        if (rc == DT_SUCCESS)
+            rc = gather_all(plan, moved, err);
         if (rc != DT_SUCCESS)
             return rc;
-        if (plan->finished == plan->launched)
+        if (plan->finished == plan->reduced)
             break;
         struct dt_bucket *bucket = bucket_of(plan, plan->finished);
         rc = dt_test(&bucket->request);

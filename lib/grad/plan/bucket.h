@@ -16,6 +16,10 @@ dt_result_t dt_buckets_make(struct dt_grad_plan *plan,
 
 void dt_buckets_free(struct dt_grad_plan *plan);
 
+/* Is a gradient missing in this bucket, which has not arrived in this step, or
+ * in one that goes before it? */
+bool dt_buckets_lack(const struct dt_grad_plan *plan, int bucket);
+
 /* Launch what is full, in order, and complete what has arrived. Errors: those
  * of the collectives. */
 dt_result_t dt_buckets_progress(struct dt_grad_plan *plan, bool *moved,

@@ -20,13 +20,27 @@ static void destroy(struct dt_grad_plan *plan)
 {
     dt_buckets_free(plan);
     for (int i = 0; i < plan->n; i++) {
-        free(plan->gradients[i]->work.name);
-        free(plan->gradients[i]);
+        struct dt_gradient *g = plan->gradients[i];
+        if (g->residual)
+            plan->grad->stats.held_bytes -= g->count * sizeof(*g->residual);
+        free(g->residual);
+        free(g->work.name);
+        free(g);
     }
     dt_work_destroy(plan->step);
     free(plan->gradients);
     free(plan->learned);
     free(plan);
+}
+
+/* Collective. */
+static dt_result_t destroy_comms(struct dt_grad_plan *plan)
+{
+    dt_result_t rc = dt_comm_destroy(plan->comm);
+    if (!plan->second)
+        return rc;
+    dt_result_t rc2 = dt_comm_destroy(plan->second);
+    return rc != DT_SUCCESS ? rc : rc2;
 }
 
 static void delist(struct dt_grad_plan *plan)
@@ -66,7 +80,7 @@ dt_result_t dt_plan_end(struct dt_grad_set *set, struct dt_entry *e,
     (void)set;
     struct dt_grad_plan *plan = e->work->made;
     delist(plan);
-    dt_result_t rc = dt_comm_destroy(plan->comm);
+    dt_result_t rc = destroy_comms(plan);
     if (rc != DT_SUCCESS)
         return dt_grad_failed(rc, err);
     dt_work_end(e->work, DT_SUCCESS, NULL);
@@ -83,7 +97,7 @@ dt_result_t dt_plans_free(struct dt_grad *grad, const struct dt_grad_set *set,
         if (set && plan->set != set)
             continue;
         delist(plan);
-        dt_result_t rc2 = together ? dt_comm_destroy(plan->comm) : DT_SUCCESS;
+        dt_result_t rc2 = together ? destroy_comms(plan) : DT_SUCCESS;
         if (rc == DT_SUCCESS)
             rc = rc2;
         destroy(plan);
@@ -233,6 +247,25 @@ static struct dt_gradient *new_gradient(struct dt_grad_plan *plan,
     return g;
 }
 
+/* Is it to go as I8? Among one rank nothing is sent, and so nothing is lost. */
+static bool is_quantized(const struct dt_grad_op *op)
+{
+    return op->wire == DT_DTYPE_I8 &&
+           (op->dtype == DT_DTYPE_F32 || op->dtype == DT_DTYPE_F64);
+}
+
+static dt_result_t init_item(struct dt_item *item, const struct dt_grad_op *op,
+                             int n, struct dt_error *err)
+{
+    struct dt_grad_op plain = *op;
+    if (is_quantized(op))
+        plain.wire = op->dtype;
+    dt_result_t rc = dt_item_init(item, &plain, n, err);
+    if (rc == DT_SUCCESS && is_quantized(op) && n > 1)
+        item->type.wire = DT_DTYPE_I8;
+    return rc;
+}
+
 static dt_result_t check(const struct dt_grad_op *op, struct dt_error *err)
 {
     size_t size = op ? dt_dtype_size(op->dtype) : 0;
@@ -244,10 +277,32 @@ static dt_result_t check(const struct dt_grad_op *op, struct dt_error *err)
                         "of two bytes or more");
 }
 
+/* Give the gradient the residual that it needs as this item: what it has, while
+ * its elements stay as many. */
+static dt_result_t set_residual(struct dt_gradient *g,
+                                const struct dt_item *item, bool needed,
+                                struct dt_error *err)
+{
+    size_t count = dt_item_count(&item->type);
+    uint64_t *held = &g->plan->grad->stats.held_bytes;
+    if (needed && g->residual && g->count == count)
+        return DT_SUCCESS;
+    float *residual = needed ? calloc(count + 1, sizeof(*residual)) : NULL;
+    if (needed && !residual)
+        return dt_no_memory(err);
+    if (g->residual)
+        *held -= g->count * sizeof(*residual);
+    if (needed)
+        *held += count * sizeof(*residual);
+    free(g->residual);
+    g->residual = residual;
+    return DT_SUCCESS;
+}
+
 /* With the submit lock. */
 static dt_result_t set_gradient(struct dt_grad_plan *plan, const char *name,
-                                const struct dt_item *item, int *id,
-                                struct dt_error *err)
+                                const struct dt_item *item, bool quantized,
+                                int *id, struct dt_error *err)
 {
     struct dt_gradient *g = find(plan, name);
     bool known = g != NULL;
@@ -260,6 +315,9 @@ static dt_result_t set_gradient(struct dt_grad_plan *plan, const char *name,
         g = new_gradient(plan, name);
     if (!g)
         return dt_no_memory(err);
+    dt_result_t rc = set_residual(g, item, quantized, err);
+    if (rc != DT_SUCCESS)
+        return rc;
     if (known && g->bucket >= 0 &&
         memcmp(&g->item.type, &item->type, sizeof(item->type)) != 0)
         atomic_store(&plan->leave, true);
@@ -284,11 +342,11 @@ dt_result_t dt_grad_plan_tensor(dt_grad_plan_t plan, const char *name,
     if (rc == DT_SUCCESS)
         rc = check(op, &err);
     if (rc == DT_SUCCESS)
-        rc = dt_item_init(&item, op, plan->set->n, &err);
+        rc = init_item(&item, op, plan->set->n, &err);
     if (rc != DT_SUCCESS)
         return dt_api_return(rc, &err);
     pthread_mutex_lock(&plan->grad->submit);
-    rc = set_gradient(plan, name, &item, id, &err);
+    rc = set_gradient(plan, name, &item, is_quantized(op), id, &err);
     pthread_mutex_unlock(&plan->grad->submit);
     return dt_api_return(rc, &err);
 }
@@ -362,10 +420,10 @@ dt_result_t dt_grad_plan_wait(dt_grad_plan_t plan, int id, double seconds)
         return dt_api_return(rc, &err);
     pthread_mutex_lock(&plan->grad->submit);
     struct dt_gradient *g = plan->gradients[id];
-    /* the caller may not submit the rest of the bucket before this returns */
+    /* the caller may not submit the rest before this returns */
     if (atomic_load(&g->state) == DT_GRADIENT_PLANNED &&
         atomic_load(&plan->state) == DT_PLAN_STANDS &&
-        atomic_load(&plan->buckets[g->bucket].missing) > 0)
+        dt_buckets_lack(plan, g->bucket))
         atomic_store(&plan->leave, true);
     pthread_mutex_unlock(&plan->grad->submit);
     dt_grad_progress_await(plan->grad, is_idle, g, seconds);
@@ -374,6 +432,68 @@ dt_result_t dt_grad_plan_wait(dt_grad_plan_t plan, int id, double seconds)
     if (g->result != DT_SUCCESS)
         err = g->err;
     return dt_api_return(g->result, &err);
+}
+
+/* ---- residuals ---- */
+
+/* With the submit lock. */
+static dt_result_t check_residual(struct dt_grad_plan *plan, int id,
+                                  const void *residual, size_t count,
+                                  struct dt_error *err)
+{
+    if (id < 0 || id >= plan->n || !residual)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "residual of gradient %d of %d: its number and "
+                            "memory are needed",
+                            id, plan->n);
+    const struct dt_gradient *g = plan->gradients[id];
+    const char *name = g->work.name;
+    if (!g->residual)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "gradient '%.200s' has no residual: it does not "
+                            "go as i8",
+                            name);
+    if (count != g->count)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "a residual of %zu elements: gradient '%.200s' "
+                            "has %zu",
+                            count, name, g->count);
+    if (atomic_load(&g->state) != DT_GRADIENT_IDLE)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "gradient '%.200s' is under way: call "
+                            "dt_grad_plan_step before its residual is used",
+                            name);
+    return DT_SUCCESS;
+}
+
+/* Copy it to `to`, or from `from`. */
+static dt_result_t copy_residual(struct dt_grad_plan *plan, int id, float *to,
+                                 const float *from, size_t count)
+{
+    struct dt_error err = {""};
+    dt_result_t rc = dt_grad_usable(plan ? plan->grad : NULL, &err);
+    if (rc != DT_SUCCESS)
+        return dt_api_return(rc, &err);
+    pthread_mutex_lock(&plan->grad->submit);
+    rc = check_residual(plan, id, to ? to : from, count, &err);
+    if (rc == DT_SUCCESS && to)
+        memcpy(to, plan->gradients[id]->residual, count * sizeof(*to));
+    else if (rc == DT_SUCCESS && plan->set->n > 1)
+        memcpy(plan->gradients[id]->residual, from, count * sizeof(*from));
+    pthread_mutex_unlock(&plan->grad->submit);
+    return dt_api_return(rc, &err);
+}
+
+dt_result_t dt_grad_plan_residual(dt_grad_plan_t plan, int id, float *residual,
+                                  size_t count)
+{
+    return copy_residual(plan, id, residual, NULL, count);
+}
+
+dt_result_t dt_grad_plan_restore(dt_grad_plan_t plan, int id,
+                                 const float *residual, size_t count)
+{
+    return copy_residual(plan, id, NULL, residual, count);
 }
 
 /* ---- what was learned, and giving it up ---- */
@@ -412,12 +532,29 @@ static int by_heard(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+/* All ranks do this at the same point. */
+static dt_result_t need_second(struct dt_grad_plan *plan, struct dt_error *err)
+{
+    const struct dt_grad_set *set = plan->set;
+    bool needed = false;
+    for (int i = 0; i < plan->nlearned; i++)
+        needed = needed || dt_item_is_quantized(&plan->learned[i]->item.type);
+    if (!needed || plan->second)
+        return DT_SUCCESS;
+    dt_result_t rc =
+        dt_comm_create(plan->grad->world, set->ranks, set->n, &plan->second);
+    return rc == DT_SUCCESS ? rc : dt_grad_failed(rc, err);
+}
+
 static dt_result_t make(struct dt_grad_plan *plan, struct dt_error *err)
 {
+    dt_result_t rc = need_second(plan, err);
+    if (rc != DT_SUCCESS)
+        return rc;
     qsort(plan->learned, (size_t)plan->nlearned, sizeof(*plan->learned),
           by_heard);
     pthread_mutex_lock(&plan->grad->submit);
-    dt_result_t rc = dt_buckets_make(plan, plan->learned, plan->nlearned, err);
+    rc = dt_buckets_make(plan, plan->learned, plan->nlearned, err);
     if (rc == DT_SUCCESS) {
         plan->submitted = 0;
         atomic_store(&plan->leave, false);

@@ -133,6 +133,11 @@ void mode_breaks(int argc, char **argv);
 void mode_plans(int argc, char **argv);
 void mode_plan_threads(int argc, char **argv);
 void mode_plan_local(int argc, char **argv);
+void mode_int8(int argc, char **argv);
+void mode_int8_bits(int argc, char **argv);
+void mode_int8_feedback(int argc, char **argv);
+void mode_int8_odd(int argc, char **argv);
+void mode_int8_wrong(int argc, char **argv);
 void mode_random(int argc, char **argv);
 void mode_orders(int argc, char **argv);
 

@@ -281,6 +281,36 @@ static void operations_between(struct model *model)
     settle(model, "operations between");
 }
 
+/* Wait for a gradient that has all of its bucket, but not of that before. */
+static void last_alone(dt_grad_t grad)
+{
+    static float x[2][500];
+    const int64_t shape[] = {500};
+    const dt_grad_op_t op =
+        op_of(DT_GRAD_ALLREDUCE, DT_DTYPE_F32, 1, shape, NULL, NULL);
+    dt_grad_plan_t plan = NULL;
+    int ids[2];
+    expect(dt_grad_plan_create(grad, 0, &plan) == DT_SUCCESS, "plan");
+    expect(dt_grad_plan_tensor(plan, "a", &op, &ids[0]) == DT_SUCCESS, "a");
+    expect(dt_grad_plan_tensor(plan, "b", &op, &ids[1]) == DT_SUCCESS, "b");
+    for (int step = 0; step < 9; step++) {
+        int first = step % 4 == 3; /* in some steps, the last one first */
+        for (int i = 0; i < 2; i++) {
+            int k = i ^ first;
+            x[k][499] = 3;
+            expect(dt_grad_plan_submit(plan, ids[k], x[k], x[k]) == DT_SUCCESS,
+                   "submit %d", k);
+            expect(!first || dt_grad_plan_wait(plan, ids[k], -1) == DT_SUCCESS,
+                   "wait for %d alone", k);
+        }
+        expect(dt_grad_plan_step(plan, -1) == DT_SUCCESS, "step");
+        expect(x[0][499] == 3.F * (float)dt_size() &&
+                   x[1][499] == 3.F * (float)dt_size(),
+               "the sums");
+    }
+    expect(dt_grad_plan_destroy(plan) == DT_SUCCESS, "destroy");
+}
+
 void mode_breaks(int argc, char **argv)
 {
     static struct model model;
@@ -301,6 +331,7 @@ void mode_breaks(int argc, char **argv)
     disagree(&model);
     submit_less(&model);
     one_by_one(&model);
+    last_alone(grad);
     expect(stats_of(grad).breaks > 0, "plans were given up");
     model_destroy(&model);
     end_engine(grad);
