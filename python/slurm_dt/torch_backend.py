@@ -52,6 +52,7 @@ _DTYPES = {
     torch.float16: 4, torch.bfloat16: 5, torch.float32: 6, torch.float64: 7,
     torch.float8_e4m3fn: 8, torch.float8_e5m2: 9}
 
+_SLICE = 0.1  # seconds, after which a wait looks for what has changed
 _MIN, _MAX = 1, 2  # dt_op_t
 _OPS = {ReduceOp.SUM: 0, ReduceOp.MIN: _MIN, ReduceOp.MAX: _MAX,
         ReduceOp.AVG: 3, ReduceOp.PRODUCT: 4}
@@ -92,10 +93,9 @@ class _Progress:
                 continue
             pending = [w.pending() for w in works]
             if all(pending):
-                _dt.poll([r for p in pending for r in p], known, 0.1)
+                _dt.poll([r for p in pending for r in p], known, _SLICE)
             for work in works:
-                if not work.pending():
-                    work.complete()
+                work.complete()
 
     def stop(self) -> None:
         self.stopped = True
@@ -142,7 +142,10 @@ class _Work(dist._Work):
         return [r for r in self.requests if not r.test()]
 
     def complete(self) -> None:
-        """All requests are over: put the results where they belong, once."""
+        """Put the results where they belong, once, if all requests are over."""
+        if self.pending():
+            return
+        _progress.works.discard(self)
         with self.lock:
             if self.over:
                 return
@@ -155,7 +158,16 @@ class _Work(dist._Work):
             except Exception as error:
                 self.fail(error)
             self.over = True
-        _progress.works.discard(self)
+        if self.started:
+            self.started.set_result(None)
+
+    def abort(self) -> None:
+        """It has failed here, whatever its requests do."""
+        with self.lock:
+            if self.over:
+                return
+            self.fail(RuntimeError("the process group was aborted"))
+            self.over = True
         if self.started:
             self.started.set_result(None)
 
@@ -168,6 +180,16 @@ class _Work(dist._Work):
             raise self.error
         return self.outputs
 
+    def wait_for(self, request: Any, until: float) -> bool:
+        """Whether it is over by then. abort() in another thread ends it."""
+        while not self.over:
+            left = max(until - time.monotonic(), 0)
+            if request.wait(min(left, _SLICE)):
+                break
+            if left == 0:
+                return False
+        return True
+
     def wait(self, timeout: Optional[timedelta] = None) -> bool:
         """Until it is over. DistBackendError when it failed, or is not over
         after that time, by default the group's; then it goes on."""
@@ -175,22 +197,21 @@ class _Work(dist._Work):
         if seconds <= 0:
             seconds = self.seconds
         until = time.monotonic() + seconds
-        for request in self.requests:
-            if self.over:
-                break
-            try:
-                done = request.wait(max(until - time.monotonic(), 0))
-            except KeyboardInterrupt:
-                _progress.want()
-                raise
-            except Exception:
-                break  # complete() has it
-            if not done and not self.over:
-                _progress.want()
-                raise dist.DistBackendError(
-                    f"dt: {self.what} was not over after {seconds:g} s: have "
-                    f"all ranks of the group called it? timeout= of "
-                    f"init_process_group or new_group sets this time")
+        try:
+            done = all(self.wait_for(r, until) for r in self.requests)
+        except KeyboardInterrupt:
+            _progress.want()
+            raise
+        except Exception as error:
+            self.fail(error)
+            _progress.want()  # of what the others still use
+            done = True
+        if not done:
+            _progress.want()
+            raise dist.DistBackendError(
+                f"dt: {self.what} was not over after {seconds:g} s: have all "
+                f"ranks of the group called it? timeout= of init_process_group "
+                f"or new_group sets this time")
         self.complete()
         if self.error:
             raise self.error
@@ -200,8 +221,7 @@ class _Work(dist._Work):
         self.wait()
 
     def is_completed(self) -> bool:
-        if not self.over and not self.pending():
-            self.complete()
+        self.complete()
         return self.over
 
     def is_success(self) -> bool:
@@ -391,8 +411,7 @@ class DtBackend(Backend):
         on this rank."""
         self._comm = None
         for work in self._own_works():
-            with work.lock:
-                work.fail(RuntimeError("the process group was aborted"))
+            work.abort()
         _progress.want()  # tensors stay until libdt does not use them
 
     # -- starting --

@@ -79,6 +79,9 @@ if rank == 0:
         work.wait()
     except dist.DistBackendError as error:
         print(f"{error}\n", end="", flush=True)
+    open(os.environ["TMPDIR"] + "/aborted", "w").close()
+while not os.path.exists(os.environ["TMPDIR"] + "/aborted"):
+    pass
 os._exit(0)' 2>&1)
 like "abort ends what is under way" "$out" '^dt: all_reduce: .* aborted$'
 
