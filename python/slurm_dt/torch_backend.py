@@ -308,8 +308,8 @@ def _reduction(what: str, tensor: Any, op: Any) -> Any:
     else:
         dtype, number = _DTYPES.get(tensor.dtype), _OPS.get(op)
     if dtype is None:
-        raise ValueError(f"dt: {what}: there is no reduction of {tensor.dtype}: "
-                         f"convert the tensor to another type")
+        raise ValueError(f"dt: {what}: there is no reduction of {tensor.dtype}"
+                         f": convert the tensor to another type")
     if number is None:
         raise ValueError(f"dt: {what}: there is no reduction {op} of "
                          f"{tensor.dtype}: sum, avg, product, min and max are "
@@ -420,8 +420,8 @@ class DtBackend(Backend):
                op: int = 0, root: int = 0, counts: Any = None) -> Any:
         if os.getpid() != self._pid:
             raise RuntimeError(
-                "dt: this process was forked from the one that is in the group, "
-                "and is none of its ranks: use the group there")
+                "dt: this process was forked from the one that is in the group,"
+                " and is none of its ranks: use the group there")
         if not self._comm:
             raise RuntimeError("dt: the process group is destroyed")
         try:
@@ -598,7 +598,8 @@ class DtBackend(Backend):
     def alltoall(self, outputs: List[Any], tensors: List[Any], opts: Any
                  ) -> _Work:
         what = "all_to_all"
-        _check(what, [*outputs, *tensors], tensors[0].dtype if tensors else None)
+        _check(what, [*outputs, *tensors],
+               tensors[0].dtype if tensors else None)
         _equal(what + ", inputs", self.size(), len(tensors))
         _equal(what + ", outputs", self.size(), len(outputs))
         flat = _flatten(tensors)
@@ -615,12 +616,12 @@ class DtBackend(Backend):
         size, rows = self.size(), tensor.size(0) if tensor.dim() else 1
         if not splits:
             if rows % size:
-                raise ValueError(f"dt: {what}: {rows} rows are not divisible by "
-                                 f"{size} ranks: give splits")
+                raise ValueError(f"dt: {what}: {rows} rows are not divisible "
+                                 f"by {size} ranks: give splits")
             splits = [rows // size] * size
         if len(splits) != size or sum(splits) != rows or min(splits) < 0:
-            raise ValueError(f"dt: {what}: splits {list(splits)} of {rows} rows "
-                             f"for {size} ranks: one for each, which add up")
+            raise ValueError(f"dt: {what}: splits {list(splits)} of {rows} "
+                             f"rows for {size} ranks: they have to add up")
         row = tensor.numel() // rows if rows else 0
         return [n * row for n in splits]
 
@@ -648,8 +649,8 @@ class DtBackend(Backend):
         tensor = _only(what, tensors)
         _check(what, tensors)
         if tag:
-            raise ValueError(f"dt: {what}: tag {tag}: messages between two ranks "
-                             f"arrive in order, and have no tags: use 0")
+            raise ValueError(f"dt: {what}: tag {tag}: messages between two "
+                             f"ranks arrive in order, and have no tags: use 0")
         dtype, count = _bytes(tensor, tensor.numel())
         request = self._start(kind, tensor, tensor, count, dtype, 0, peer)
         return self._work(what, [request], tensors)
