@@ -26,7 +26,8 @@ struct state {
     unsigned generation; /* how often it has been opened */
     int waiting;         /* calls that have released the GIL */
     PyObject *internal_error;
-    PyTypeObject *work_type, *gradients_type, *gradient_type;
+    PyTypeObject *work_type, *gradients_type, *gradient_type, *comm_type,
+        *request_type;
     PyObject *names; /* that are under way: a set of "SET NAME" */
     /* work that nobody has any more, which may not be complete */
     struct orphan *orphans;
@@ -73,5 +74,12 @@ void dt_py_reap(struct state *state, bool closed);
 
 extern PyType_Spec dt_py_gradients_spec, dt_py_gradient_spec;
 PyObject *dt_py_gradients(PyObject *module, PyObject *args);
+
+/* ---- collective.c ---- */
+
+extern PyType_Spec dt_py_comm_spec, dt_py_request_spec;
+PyObject *dt_py_comm(PyObject *module, PyObject *sequence);
+PyObject *dt_py_poll(PyObject *module, PyObject *args);
+PyObject *dt_py_started(PyObject *module, PyObject *none);
 
 #endif

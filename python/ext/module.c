@@ -353,6 +353,10 @@ static PyMethodDef functions[] = {
      "Work"},
     {"gradients", dt_py_gradients, METH_VARARGS,
      "gradients(set, passes, strided): Gradients"},
+    {"comm", dt_py_comm, METH_O, "comm(ranks, or None for the world): Comm"},
+    {"poll", dt_py_poll, METH_VARARGS,
+     "poll(requests, known, seconds): until one is over or more have started"},
+    {"started", dt_py_started, METH_NOARGS, "how many requests there were"},
     {NULL},
 };
 
@@ -395,7 +399,10 @@ static int fill(PyObject *module)
         add_type(module, &state->gradients_type, &dt_py_gradients_spec,
                  "Gradients") < 0 ||
         add_type(module, &state->gradient_type, &dt_py_gradient_spec,
-                 "Gradient") < 0)
+                 "Gradient") < 0 ||
+        add_type(module, &state->comm_type, &dt_py_comm_spec, "Comm") < 0 ||
+        add_type(module, &state->request_type, &dt_py_request_spec, "Request") <
+            0)
         return -1;
     Py_INCREF(state->internal_error);
     return PyModule_AddObject(module, "HorovodInternalError",
@@ -405,7 +412,8 @@ static int fill(PyObject *module)
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "slurm_dt._dt",
-    .m_doc = "libdt's gradient engine (dt_grad.h), for the modules beside it",
+    .m_doc = "libdt's collectives (dt.h) and gradient engine (dt_grad.h), for "
+             "the modules beside it",
     .m_size = sizeof(struct state),
     .m_methods = functions,
 };

@@ -19,6 +19,17 @@ class _World:
     on_shutdown: List[Callable[[], None]] = []  # forget what is of the engine
 
 
+def join_world() -> None:
+    """Join the job's world, without the engine of :func:`init`; a second call
+    does nothing. All ranks call it; it blocks. The program leaves the world at
+    its end. Raises HorovodInternalError when the ranks do not find each other.
+    """
+    if _World.pid is None:
+        _dt.init()
+        _World.pid = os.getpid()
+        atexit.register(_leave)
+
+
 def init(comm: Optional[Sequence[int]] = None,
          process_sets: Optional[Sequence[Any]] = None) -> None:
     """Join the job's world and start the engine. All ranks call it; it blocks.
@@ -36,10 +47,7 @@ def init(comm: Optional[Sequence[int]] = None,
             "add_process_set() for a part of it")
     if _World.is_open:
         return
-    if _World.pid is None:
-        _dt.init()
-        _World.pid = os.getpid()
-        atexit.register(_leave)
+    join_world()
     _dt.open(0, 0, 0.0, 0.0)
     _World.is_open = True
     if process_sets and process_sets != "dynamic":
