@@ -5,6 +5,10 @@
 #   debian_make SUITE ROOT MIRROR
 #   debian_reach ROOT        how this machine reaches its packages, but for
 #                            apt's sources
+#   debian_apart ROOT COMMAND...  runs it in namespaces of its own, for mounts,
+#                            processes and the host's name, and removes ROOT.
+#                            When this process ends, however it ends, what was
+#                            mounted and started there is gone
 #   debian_enter ROOT        makes it the root of this process, which has
 #                            namespaces of its own for mounts and processes
 #   debian_copy TREE ROOT    copies a working tree to ROOT, an existing folder,
@@ -38,6 +42,26 @@ debian_reach() # ROOT
     [ -e "$1/etc/hosts" ] || echo '127.0.0.1 localhost' >"$1/etc/hosts"
     cp -a /etc/ssl/certs "$1/etc/ssl/"
     cp -a /usr/share/keyrings/. "$1/usr/share/keyrings/"
+}
+
+# The first process of a namespace ignores the signals that would end others, so
+# that only KILL ends it. Job control, as what is put into the background without
+# it ignores Ctrl-C, and so would all tests.
+debian_apart() # ROOT COMMAND...
+{
+    local rc=0 child
+    debian_root=$1
+    shift
+    set -m
+    setpriv --pdeathsig KILL unshare --mount --uts --ipc --pid --fork \
+        --kill-child "$@" </dev/null &
+    child=$!
+    set +m
+    # shellcheck disable=SC2064 # this child
+    trap "{ kill -KILL $child; wait $child || :; } 2>/dev/null; exit 130" INT TERM HUP
+    trap 'rm -rf --one-file-system "$debian_root"' EXIT
+    wait "$child" || rc=$?
+    return "$rc"
 }
 
 # Not a chroot, which tools of a sandbox would leave by entering a namespace.
