@@ -76,6 +76,11 @@ typedef enum dt_vendor {
 
 /* What one task may own: a GPU, or a partition of one (MIG, CPX). Ordered by
  * bus id, then partition. Texts are "" when unknown. */
+/* A device's own PCIe link: "5x16" is PCIe 5.0 with 16 lanes. 0: unknown. */
+typedef struct dt_topo_pcie {
+    uint8_t generation, lanes;
+} dt_topo_pcie_t;
+
 typedef struct dt_topo_gpu {
     char bus[24];  /* "0000:0f:00.0", lower case */
     char name[64]; /* the product: "NVIDIA H100 80GB HBM3" */
@@ -88,10 +93,11 @@ typedef struct dt_topo_gpu {
     int16_t memory_numa;  /* its memory as a NUMA node; index; -1 none */
     int16_t package;      /* -1 unknown */
     int16_t under;        /* index into switches[]; -1 unknown */
-    bool nvswitch;        /* its links go to switches */
-    bool lost;            /* present but not usable: fallen off the bus */
-    uint64_t memory;      /* bytes, 0 unknown */
-    dt_cpuset_t cpus;     /* nearest CPUs; empty: unknown, any */
+    dt_topo_pcie_t pcie;
+    bool nvswitch;    /* its links go to switches */
+    bool lost;        /* present but not usable: fallen off the bus */
+    uint64_t memory;  /* bytes, 0 unknown */
+    dt_cpuset_t cpus; /* nearest CPUs; empty: unknown, any */
 } dt_topo_gpu_t;
 
 typedef enum dt_nic_type {
@@ -121,6 +127,7 @@ typedef struct dt_topo_nic {
     int16_t port;                 /* of the verbs device, from 1; 0 unknown */
     int16_t numa, package, under; /* as for a GPU */
     uint32_t gbps;                /* gigabits per second, 0 unknown */
+    dt_topo_pcie_t pcie;
 } dt_topo_nic_t;
 
 /* About 220 KiB. Made by dt_topo_create(), so that fields can be added. */

@@ -8,7 +8,7 @@
 need_package
 here=$top/tests/python
 
-mapfile -t names < <(sed -nE 's/^def (test_[a-z_]+)\(\):$/\1/p' "$here/hvd.py")
+mapfile -t names < <(sed -nE 's/^def (test_[a-z0-9_]+)\(\):$/\1/p' "$here/hvd.py")
 for n in 2 3; do
     out=$(ranks "$n" "$here/hvd.py" 2>&1)
     is "$n ranks: exit code" "$?" 0

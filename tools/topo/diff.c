@@ -186,6 +186,16 @@ static void diff_numa_of(struct diff *diff, const char *what, int a, int b)
         say(diff, "%s: NUMA node %s, expected %s", what, got, expected);
 }
 
+/* Where a file does not say it, nothing is expected. */
+static void diff_pcie(struct diff *diff, const char *what,
+                      const dt_topo_pcie_t *a, const dt_topo_pcie_t *b)
+{
+    if (a->generation && b->generation &&
+        (a->generation != b->generation || a->lanes != b->lanes))
+        say(diff, "%s: PCIe %u.0 x%u, expected %u.0 x%u", what, b->generation,
+            b->lanes, a->generation, a->lanes);
+}
+
 static void diff_gpu(struct diff *diff, uint32_t i)
 {
     const dt_topo_gpu_t *a = &diff->a->gpu[i];
@@ -196,6 +206,7 @@ static void diff_gpu(struct diff *diff, uint32_t i)
         say(diff,
             b->lost ? "%s: lost, not usable" : "%s: usable, expected lost",
             what);
+    diff_pcie(diff, what, &a->pcie, &b->pcie);
     diff_numa_of(diff, what, a->numa, b->numa);
     diff_set(diff, what, &a->cpus, &b->cpus);
     if (a->nvswitch != b->nvswitch)
@@ -224,6 +235,7 @@ static void diff_nic(struct diff *diff, uint32_t i)
     }
     if (a->gbps != b->gbps)
         say(diff, "%s: %u Gb/s, expected %u", what, b->gbps, a->gbps);
+    diff_pcie(diff, what, &a->pcie, &b->pcie);
     if (a->type != b->type)
         say(diff, "%s: %s, expected %s", what,
             b->type ? nic_type_text(b->type) : "of unknown type",

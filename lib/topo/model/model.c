@@ -146,3 +146,18 @@ void dt_topo_text(char *field, size_t size, const char *text)
     }
     field[n] = '\0';
 }
+
+void dt_topo_pcie(dt_topo_pcie_t *link, const char *speed, const char *width)
+{
+    static const char *const rates[] = {"2.5", "5", "8", "16", "32", "64"};
+    size_t n = speed ? strspn(speed, "0123456789.") : 0;
+    char *end;
+    unsigned long lanes = width ? strtoul(width, &end, 10) : 0;
+    if (n > 2 && !strncmp(speed + n - 2, ".0", 2))
+        n -= 2;
+    *link = (dt_topo_pcie_t){0, 0};
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
+        if (n == strlen(rates[i]) && !strncmp(speed, rates[i], n) &&
+            lanes >= 1 && lanes <= 32)
+            *link = (dt_topo_pcie_t){(uint8_t)(i + 1), (uint8_t)lanes};
+}

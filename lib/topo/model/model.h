@@ -29,6 +29,10 @@ bool dt_topo_bus(const char *text, char bus[24]);
  * blanks, so that it can be printed in any format. NULL is "". */
 void dt_topo_text(char *field, size_t size, const char *text);
 
+/* A link as the kernel and NCCL write its speed and width: "16.0 GT/s PCIe" and
+ * "16". Either may be NULL. Unknown where one is not such a text. */
+void dt_topo_pcie(dt_topo_pcie_t *link, const char *speed, const char *width);
+
 /* Bring what the sources give into the one form of dt_topo.h:
  * - GPUs in order of bus id and partition, NICs in order of bus id, then name;
  *   without a bus id they stay in order, after those with one;

@@ -197,6 +197,12 @@ static void print_links(FILE *out, const dt_topo_t *topo, uint32_t gpu)
                 i == gpu ? -1 : (int)topo->links[gpu][i]);
 }
 
+static void print_pcie(FILE *out, const dt_topo_pcie_t *link)
+{
+    if (link->generation)
+        fprintf(out, " Pcie=%ux%u", link->generation, link->lanes);
+}
+
 static void print_gpu(FILE *out, const dt_topo_t *topo, uint32_t i)
 {
     static const char *const vendors[] = {"", "nvidia", "amd", "intel"};
@@ -209,6 +215,7 @@ static void print_gpu(FILE *out, const dt_topo_t *topo, uint32_t i)
     print_text(out, "File", gpu->file);
     print_small(out, "Minor", gpu->minor_number);
     print_small(out, "Part", gpu->part);
+    print_pcie(out, &gpu->pcie);
     print_numa_id(out, topo, "Numa", gpu->numa);
     print_numa_id(out, topo, "MemoryNuma", gpu->memory_numa);
     print_small(out, "Package", gpu->package);
@@ -244,6 +251,7 @@ static void print_nic(FILE *out, const dt_topo_t *topo, uint32_t i)
         print_small(out, "Port", nic->port);
     if (nic->gbps)
         fprintf(out, " Gbps=%u", nic->gbps);
+    print_pcie(out, &nic->pcie);
     print_numa_id(out, topo, "Numa", nic->numa);
     print_small(out, "Package", nic->package);
     print_under(out, topo, nic->under);

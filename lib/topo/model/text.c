@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "topo/model/kv.h"
 #include "topo/model/model.h"
 
@@ -248,6 +249,20 @@ static dt_result_t read_switch(struct reader *r)
                             : rc;
 }
 
+/* "5x16" */
+static dt_result_t pcie(const struct reader *r, const struct dt_kv *pair,
+                        dt_topo_pcie_t *link)
+{
+    const char *at = pair->value;
+    uint64_t generation, lanes;
+    if (!dt_number_scan(&at, 10, UINT8_MAX, &generation) || !generation ||
+        *at++ != 'x' || !dt_number_scan(&at, 10, 32, &lanes) || !lanes || *at)
+        return dt_kv_bad(&r->lines, "Pcie", pair->value,
+                         "a generation and its lanes, as 5x16");
+    *link = (dt_topo_pcie_t){(uint8_t)generation, (uint8_t)lanes};
+    return DT_SUCCESS;
+}
+
 static dt_result_t gpu_pair(struct reader *r, const struct dt_kv *pair,
                             dt_topo_gpu_t *gpu, struct rows *pending)
 {
@@ -272,6 +287,8 @@ static dt_result_t gpu_pair(struct reader *r, const struct dt_kv *pair,
         return dt_kv_small(&r->lines, pair, INT16_MAX, &gpu->part);
     if (DT_KV_IS(pair, "Minor"))
         return dt_kv_small(&r->lines, pair, INT16_MAX, &gpu->minor_number);
+    if (DT_KV_IS(pair, "Pcie"))
+        return pcie(r, pair, &gpu->pcie);
     if (DT_KV_IS(pair, "Numa"))
         return numa_node(r, pair, &gpu->numa);
     if (DT_KV_IS(pair, "MemoryNuma"))
@@ -351,6 +368,8 @@ static dt_result_t nic_pair(struct reader *r, const struct dt_kv *pair,
             nic->gbps = (uint32_t)value;
         return rc;
     }
+    if (DT_KV_IS(pair, "Pcie"))
+        return pcie(r, pair, &nic->pcie);
     if (DT_KV_IS(pair, "Numa"))
         return numa_node(r, pair, &nic->numa);
     if (DT_KV_IS(pair, "Package"))

@@ -14,6 +14,7 @@ dt_result_t dt_topo_discover(bool drivers, dt_topo_t **topo,
         return rc;
     const char *source = "hwloc";
     dt_kernel_devices(made, "/proc/driver/nvidia/gpus", "/sys/bus/pci/devices");
+    dt_kernel_pcie(made, "/sys/bus/pci/devices");
     rc = drivers ? dt_topo_ask_nvml(made, &why) : DT_ERR_NOT_FOUND;
     if (rc == DT_SUCCESS)
         source = "hwloc, NVML";

@@ -84,6 +84,51 @@ void dt_kernel_devices(dt_topo_t *topo, const char *nvidia, const char *pci)
     }
 }
 
+/* A file of /sys with one line; false if it cannot be read. */
+static bool read_short(const char *path, char text[64])
+{
+    size_t size; /* unused: a page for files of /sys */
+    int fd = dt_file_open(AT_FDCWD, path, &size);
+    if (fd < 0)
+        return false;
+    ssize_t got = dt_file_read(fd, text, 63, 0);
+    close(fd);
+    text[got > 0 ? got : 0] = '\0';
+    return got > 0;
+}
+
+/* ---- PCIe links ---- */
+
+static void ask_link(const char *folder, const char *bus, dt_topo_pcie_t *link)
+{
+    char path[512], own[64], above[64], width[64];
+    dt_topo_pcie_t upper;
+    if (!*bus)
+        return;
+    snprintf(path, sizeof(path), "%s/%s/max_link_speed", folder, bus);
+    if (!read_short(path, own))
+        return;
+    snprintf(path, sizeof(path), "%s/%s/current_link_width", folder, bus);
+    if (!read_short(path, width))
+        return;
+    dt_topo_pcie(link, own, width);
+    /* the link of the kernel leads into the tree, where the port is above */
+    snprintf(path, sizeof(path), "%s/%s/../max_link_speed", folder, bus);
+    if (!read_short(path, above))
+        return;
+    dt_topo_pcie(&upper, above, width);
+    if (upper.generation && upper.generation < link->generation)
+        *link = upper;
+}
+
+void dt_kernel_pcie(dt_topo_t *topo, const char *pci)
+{
+    for (uint32_t i = 0; i < topo->ngpus; i++)
+        ask_link(pci, topo->gpu[i].bus, &topo->gpu[i].pcie);
+    for (uint32_t i = 0; i < topo->nnics; i++)
+        ask_link(pci, topo->nic[i].bus, &topo->nic[i].pcie);
+}
+
 /* ---- ports of NICs ---- */
 
 /* One line of a port's folder; false if it cannot be read. */
@@ -93,16 +138,8 @@ static bool read_line(const char *folder, const dt_topo_nic_t *nic,
     char path[512];
     int n = snprintf(path, sizeof(path), "%s/%s/ports/%d/%s", folder, nic->name,
                      nic->port > 0 ? nic->port : 1, what);
-    if (n < 0 || (size_t)n >= sizeof(path) || strchr(nic->name, '/'))
-        return false;
-    size_t size; /* unused: a page for files of /sys */
-    int fd = dt_file_open(AT_FDCWD, path, &size);
-    if (fd < 0)
-        return false;
-    ssize_t got = dt_file_read(fd, text, 63, 0);
-    close(fd);
-    text[got > 0 ? got : 0] = '\0';
-    return got > 0;
+    return n > 0 && (size_t)n < sizeof(path) && !strchr(nic->name, '/') &&
+           read_short(path, text);
 }
 
 static void ask_port(dt_topo_nic_t *nic, const char *folder)

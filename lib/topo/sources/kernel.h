@@ -11,6 +11,11 @@
  * /proc/driver/nvidia/gpus, pci is /sys/bus/pci/devices. */
 void dt_kernel_devices(dt_topo_t *topo, const char *nvidia, const char *pci);
 
+/* Fill the PCIe links of GPUs and NICs; pci as above. The speed is the most
+ * that both ends can, as an idle device lowers it; the width is what it has
+ * now. */
+void dt_kernel_pcie(dt_topo_t *topo, const char *pci);
+
 /* Fill type, state and speed of the NICs from folder, which is
  * /sys/class/infiniband, where it has more. */
 void dt_kernel_ports(dt_topo_t *topo, const char *folder);

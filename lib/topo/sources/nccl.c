@@ -36,7 +36,8 @@ struct function {
     char bus[24]; /* "" if it has none */
     size_t line;
     uint32_t class, vendor, device;
-    int parent;   /* index, -1: it is right below its CPU */
+    int parent; /* index, -1: it is right below its CPU */
+    dt_topo_pcie_t pcie;
     int numa;     /* index into topo->numa, -1 unknown */
     int bridge;   /* index in the tree, -1: none */
     int gpu, nic; /* the first device in it; index, -1 none */
@@ -186,6 +187,8 @@ static dt_result_t start_pci(struct reader *r,
         .nic = -1,
     };
     dt_topo_bus(dt_xml_attribute(element, "busid"), f->bus);
+    dt_topo_pcie(&f->pcie, dt_xml_attribute(element, "link_speed"),
+                 dt_xml_attribute(element, "link_width"));
     if (r->pci >= 0)
         r->function[r->pci].has_functions = true;
     r->pci = (int)r->nfunctions++;
@@ -212,6 +215,7 @@ static dt_topo_gpu_t *add_gpu(struct reader *r, int pci)
     memcpy(gpu->bus, f->bus, sizeof(gpu->bus));
     gpu->vendor = vendor_of(f);
     gpu->numa = (int16_t)f->numa;
+    gpu->pcie = f->pcie;
     gpu->cpus = r->cpus;
     if (f->gpu < 0) {
         f->gpu = index;
@@ -305,6 +309,7 @@ static dt_result_t start_net(struct reader *r,
     if (f) {
         f->nic = (int)r->topo->nnics - 1;
         memcpy(nic->bus, f->bus, sizeof(nic->bus));
+        nic->pcie = f->pcie;
     }
     dt_topo_text(nic->name, sizeof(nic->name), text);
     dt_topo_text(nic->names, sizeof(nic->names), text);

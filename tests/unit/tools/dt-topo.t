@@ -25,10 +25,10 @@ Numa=1 Package=1 Cpus=8-15 ThreadsPerCore=1 Memory=64G
 Switch=hb0 Numa=0
 Switch=plx0 Under=hb0
 Gpu=0 Bus=00ff:10:00.0 Vendor=nvidia Name="GPU <X>" Uuid=GPU-0 Numa=0 Under=plx0 Links=-1,4,0,0
-Gpu=1 Bus=00ff:11:00.0 Vendor=nvidia Name="GPU <X>" Uuid=GPU-1 Numa=0 Under=plx0 Links=4,-1,0,0
+Gpu=1 Bus=00ff:11:00.0 Vendor=nvidia Name="GPU <X>" Uuid=GPU-1 Pcie=5x16 Numa=0 Under=plx0 Links=4,-1,0,0
 Gpu=2 Bus=00ff:20:00.0 Vendor=nvidia Name="GPU <X>" Uuid=GPU-2 Numa=1 Links=0,0,-1,4
 Gpu=3 Bus=00ff:21:00.0 Vendor=nvidia Name="GPU <X>" Uuid=GPU-3 Numa=1 Links=0,0,4,-1
-Nic=mlx5_0 Net=ib0 Bus=00ff:12:00.0 Type=ib State=up Gbps=400 Numa=0 Under=plx0
+Nic=mlx5_0 Net=ib0 Bus=00ff:12:00.0 Type=ib State=up Gbps=400 Pcie=5x16 Numa=0 Under=plx0
 Nic=mlx5_1 Net=ib1 Bus=00ff:22:00.0 Type=ib State=up Gbps=400 Numa=1
 END
 sed -e 's/Uuid=GPU-/Uuid=GPU-9/; s/64G/63G/' good.topo >twin.topo
@@ -96,6 +96,8 @@ is "--text reads back" "$(topo --input good.topo --text >again.topo
     topo --input again.topo --text)" "$(cat again.topo)"
 is "and is the same machine" "$(topo --diff good.topo again.topo)" ""
 svg=$(topo --input good.topo --svg)
+is "--svg has the PCIe links beside their lines" \
+    "$(grep -o '>5\.0 x16</text>' <<<"$svg" | wc -l)" 2
 like "--svg" "$svg" '^<svg xmlns='
 like "--svg is escaped" "$svg" 'a &amp; b &lt;model&gt;'
 like "--svg shows links" "$svg" 'class="link"'
@@ -176,6 +178,10 @@ GPU 0 (00ff:10:00.0): 3 NVLinks to GPU 1, expected 4
 like "a lost GPU" "$(topo --diff good.topo short.topo)" \
     '^GPU 3 \(00ff:21:00\.0\) is missing$'
 like "one too many" "$(topo --diff short.topo good.topo)" 'is not expected$'
+sed -e '/^Nic=mlx5_0/s/5x16/4x8/; /^Gpu/s/Pcie=5x16 //' good.topo >narrow.topo
+is "a narrow PCIe link; one that is not known is none" \
+    "$(topo --diff good.topo narrow.topo)" \
+    "NIC mlx5_0: PCIe 4.0 x8, expected 5.0 x16"
 sed -e 's/Package=0 //' good.topo >vague.topo
 like "what is not known is no number" "$(topo --diff good.topo vague.topo)" \
     '^NUMA node 0: in an unknown package, expected package 0$'

@@ -77,6 +77,19 @@ int main(void)
     make("pci/0000:03:00.0/drm", "card1", "");
     make("pci/0000:03:00.0/drm", "renderD129", "");
     make("pci/0000:04:00.0/drm", "renderD130", "");
+    make("pci/bridge/0000:01:00.0", "max_link_speed", "32.0 GT/s PCIe\n");
+    make("pci/bridge/0000:01:00.0", "current_link_width", "16\n");
+    make("pci/bridge", "max_link_speed", "16.0 GT/s PCIe\n");
+    make("pci/0000:02:00.0", "max_link_speed", "8.0 GT/s PCIe\n");
+    make("pci/0000:02:00.0", "current_link_width", "8\n");
+    make("pci/0000:03:00.0", "max_link_speed", "Unknown\n");
+    make("pci/0000:03:00.0", "current_link_width", "16\n");
+    make("pci/0000:05:00.0", "max_link_speed", "2.5 GT/s PCIe\n");
+    make("pci/0000:05:00.0", "current_link_width", "255\n");
+    char link[96];
+    snprintf(link, sizeof(link), "%s/0000:01:00.0", pci);
+    if (symlink("bridge/0000:01:00.0", link) != 0)
+        return skip_all("no links in /tmp");
 
     dt_topo_t *topo = machine();
     const dt_topo_gpu_t *gpu = topo->gpu;
@@ -91,6 +104,14 @@ int main(void)
     ok(!strcmp(gpu[2].file, "/dev/dri/renderD129"), "a render node");
     ok(!*gpu[3].file, "a partition has no file of its own here");
     ok(!*gpu[5].file, "a GPU that the driver does not show stays unknown");
+    dt_kernel_pcie(topo, pci);
+    ok(gpu[0].pcie.generation == 4 && gpu[0].pcie.lanes == 16,
+       "a link is as fast as the slower one of its ends");
+    ok(gpu[1].pcie.generation == 3 && gpu[1].pcie.lanes == 8,
+       "with the lanes that it has now");
+    ok(!gpu[2].pcie.generation && !gpu[4].pcie.generation &&
+           !gpu[4].pcie.lanes && !gpu[5].pcie.generation,
+       "a link that the kernel does not know is unknown");
     dt_topo_destroy(topo);
     nftw(top, erase, 8, FTW_DEPTH | FTW_PHYS);
     return tap_done();

@@ -25,13 +25,15 @@ static void test_switched(void)
         "<system version=\"1\">\n"
         "<cpu numaid=\"4\" affinity=\"1,00000003\" arch=\"x86_64\">\n"
         " <pci busid=\"0000:20:00.0\" class=\"0x060400\">\n"
-        "  <pci busid=\"0000:2A:00.0\" class=\"0x030200\" vendor=\"0x10de\">\n"
+        "  <pci busid=\"0000:2A:00.0\" class=\"0x030200\" vendor=\"0x10de\""
+        " link_speed=\"32.0 GT/s PCIe\" link_width=\"16\">\n"
         "   <gpu dev=\"1\" sm=\"90\" rank=\"1\"/></pci>\n"
         "  <pci busid=\"0000:21:00.0\" class=\"0x060400\">\n"
         "   <pci busid=\"0000:22:00.0\" class=\"0x060400\">\n"
         "    <pci busid=\"0000:29:00.0\" class=\"0x030200\">\n"
         "     <gpu dev=\"0\" sm=\"90\" rank=\"0\"/></pci></pci></pci>\n"
-        "  <pci busid=\"0000:23:00.0\" class=\"0x020700\"><nic>\n"
+        "  <pci busid=\"0000:23:00.0\" class=\"0x020700\""
+        " link_speed=\"2.5 GT/s\" link_width=\"4\"><nic>\n"
         "   <net name=\"mlx5_0\" speed=\"400000\" port=\"1\"/>\n"
         "   <net name=\"mlx5_1\" speed=\"400000\" port=\"2\"/></nic></pci>\n"
         " </pci></cpu>\n"
@@ -49,6 +51,10 @@ static void test_switched(void)
        "GPUs are in order of bus id");
     ok(gpu[0].vendor == DT_VENDOR_NVIDIA && gpu[1].vendor == DT_VENDOR_NVIDIA,
        "a vendor by its number or by sm");
+    ok(gpu[1].pcie.generation == 5 && gpu[1].pcie.lanes == 16 &&
+           !gpu[0].pcie.generation && topo->nic[0].pcie.generation == 1 &&
+           topo->nic[0].pcie.lanes == 4 && !topo->nic[1].pcie.lanes,
+       "PCIe links, where the file has them");
     ok(topo->numa[gpu[0].numa].id == 4 &&
            strcmp(dt_cpuset_print(&gpu[0].cpus, cpus, sizeof(cpus)),
                   "0-1,32") == 0,

@@ -19,10 +19,11 @@ static const char sample[] =
     "Switch=0000:10:00.0 Under=\"host bridge\"\n"
     "Gpu=0 Bus=0000:11:00.0 Vendor=nvidia Name=\"a # GPU\" Uuid=GPU-1 Minor=0 "
     "File=/dev/nvidia0 Under=0000:10:00.0 NvSwitch=yes Links=-1,4 Memory=80G\n"
-    "Gpu=1 Bus=0000:91:00.0 Vendor=amd Part=3 Numa=8 Lost=yes Cpus=4-5 "
+    "Gpu=1 Bus=0000:91:00.0 Vendor=amd Part=3 Pcie=5x16 Numa=8 Lost=yes "
+    "Cpus=4-5 "
     "Links=4,-1\n"
     "Nic=mlx5_0 Net=ib0 Names=mlx5_0/ib0 Bus=12:00.0 Type=ib State=up Port=1 "
-    "Gbps=400 Under=0000:10:00.0\n"
+    "Gbps=400 Pcie=4x8 Under=0000:10:00.0\n"
     "Nic=eth0 Type=ethernet State=down Numa=8 Paths=SYS,NODE,SYS,X\n";
 
 static dt_topo_t *read_sample(const char *text, struct dt_error *err)
@@ -64,6 +65,10 @@ static void what_is_read(const dt_topo_t *topo)
            topo->pci[0][2] == DT_PATH_PIX && nic[1].state == DT_LINK_DOWN &&
            topo->pci[1][3] == DT_PATH_NODE,
        "NICs");
+    ok(!gpu[0].pcie.generation && gpu[1].pcie.generation == 5 &&
+           gpu[1].pcie.lanes == 16 && nic[0].pcie.generation == 4 &&
+           nic[0].pcie.lanes == 8,
+       "PCIe links");
 }
 
 static void refused(const char *text, const char *says)
@@ -112,6 +117,10 @@ static void what_is_refused(void)
     refused(HEAD "Gpu=0\nGpu=1 Links=-1\n", "line 3");
     refused(HEAD "Gpu=0 Paths=PIX,PIX\n", "one class per device");
     refused(HEAD "Gpu=0 Paths=NVL\n", "PIX, PXB");
+    refused(HEAD "Gpu=0 Pcie=16\n", "as 5x16");
+    refused(HEAD "Gpu=0 Pcie=0x16\n", "as 5x16");
+    refused(HEAD "Gpu=0 Pcie=5x33\n", "as 5x16");
+    refused(HEAD "Nic=a Pcie=5x16x\n", "as 5x16");
     refused(HEAD "Nic= Type=ib\n", "its name");
     refused(HEAD "Nic=a Port=256\n", "a number up to 255");
     refused(HEAD "Nic=0123456789012345678901234567890123\n", "shorter");

@@ -73,6 +73,15 @@ static json_t *indices(struct builder *b, const uint8_t *index, size_t n)
     return array;
 }
 
+static void put_pcie(struct builder *b, json_t *object,
+                     const dt_topo_pcie_t *link)
+{
+    if (link->generation)
+        put(b, object, "pcie",
+            json_pack("{s:i, s:i}", "generation", link->generation, "lanes",
+                      link->lanes));
+}
+
 static json_t *gpu_object(struct builder *b, const dt_topo_t *topo, uint32_t i)
 {
     static const char *const vendors[] = {"", "nvidia", "amd", "intel"};
@@ -101,6 +110,7 @@ static json_t *gpu_object(struct builder *b, const dt_topo_t *topo, uint32_t i)
         put_numa(b, object, "memory_numa", topo, gpu->memory_numa);
     if (gpu->memory)
         put(b, object, "memory", json_integer((json_int_t)gpu->memory));
+    put_pcie(b, object, &gpu->pcie);
     put(b, object, "nvswitch", json_boolean(gpu->nvswitch));
     put(b, object, "lost", json_boolean(gpu->lost));
     return object;
@@ -120,6 +130,7 @@ static json_t *nic_object(struct builder *b, const dt_topo_t *topo, uint32_t i)
         put(b, object, "port", json_integer(nic->port));
     if (nic->gbps)
         put(b, object, "gbps", json_integer(nic->gbps));
+    put_pcie(b, object, &nic->pcie);
     put_numa(b, object, "numa", topo, nic->numa);
     put_known(b, object, "package", nic->package);
     put_under(b, object, topo, nic->under);

@@ -113,6 +113,16 @@ static bool draw_rail(FILE *out, const struct layout *layout, int item, int x,
     return true;
 }
 
+/* Beside the line to a device, from the left edge of its column: "5.0 x16". */
+static void draw_pcie(FILE *out, const dt_topo_pcie_t *link, int x, int y)
+{
+    char text[32];
+    if (!link->generation)
+        return;
+    snprintf(text, sizeof(text), "%u.0 x%u", link->generation, link->lanes);
+    svg_text(out, "d", x + 4, y, 9, COLUMN, text);
+}
+
 /* "H100 80GB HBM3": without the maker. */
 static const char *short_name(const char *name)
 {
@@ -133,7 +143,8 @@ static void draw_gpu(FILE *out, const struct layout *layout, int item)
     char title[64], below[96];
     while (last + 1 < (int)topo->ngpus && layout_merged(topo, last + 1))
         last++;
-    draw_rail(out, layout, item, box->x + RAIL, box->y);
+    if (draw_rail(out, layout, item, box->x + RAIL, box->y))
+        draw_pcie(out, &gpu->pcie, box->x + RAIL, box->y - 3);
     fputs("<g>", out);
     svg_box(out, gpu->lost ? "lost" : "gpu", box, 6);
     snprintf(title, sizeof(title), last > first ? "GPU %d-%d" : "GPU %d", first,
@@ -168,8 +179,10 @@ static void draw_nic(FILE *out, const struct layout *layout, int item)
     const struct box *box = &layout->box[item];
     int rail = box->x - NIC_INDENT + RAIL, middle = box->y + box->h / 2;
     char below[64], speed[32] = "";
-    if (draw_rail(out, layout, item, rail, middle))
+    if (draw_rail(out, layout, item, rail, middle)) {
         line(out, rail, middle, box->x, middle);
+        draw_pcie(out, &nic->pcie, rail, box->y - 2);
+    }
     if (nic->gbps)
         snprintf(speed, sizeof(speed), " %uG", nic->gbps);
     snprintf(below, sizeof(below), "%s%s%s",
