@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "job.h"
 #include "ckpt/format/format.h"
 #include "ckpt/save/memory.h"
@@ -339,6 +340,21 @@ void crash_lose(unsigned nodes)
     for (int n = 0; n < run->plan->nodes; n++)
         if (nodes >> n & 1)
             nftw(dir[n], remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+bool crash_has_turn(const struct crash_plan *plan, int at)
+{
+    const char *text = getenv("DT_TEST_TURN");
+    uint64_t turn = 0, turns = 1;
+    if (!text || plan->nodes < 3)
+        return true;
+    if (!dt_number_scan(&text, 10, 99, &turn) || *text++ != '/' ||
+        !dt_number_scan(&text, 10, 99, &turns) || *text || turn >= turns) {
+        puts("Bail out! DT_TEST_TURN: expected a turn and how many there are, "
+             "as 1/3");
+        exit(1);
+    }
+    return (uint64_t)at % turns == turn;
 }
 
 unsigned crash_choose(int count, int i)

@@ -57,6 +57,12 @@ bool crash_refuses(int from, int to);
 /* The next run saves and leaves no other files. */
 bool crash_goes_on(void);
 
+/* Moment number at is tried in this run. The models of three nodes and more
+ * take minutes: with DT_TEST_TURN=1/3 their runs try every third moment each,
+ * from the second one, so that 0/3, 1/3 and 2/3 together try all. Without it, a
+ * run tries all. */
+bool crash_has_turn(const struct crash_plan *plan, int at);
+
 /* How many nodes have something on disk that is being written. */
 int crash_unfinished(void);
 
