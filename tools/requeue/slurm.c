@@ -17,6 +17,7 @@
 #include "base/number.h"
 
 enum { LONGEST_PAUSE_MS = 5000, FIRST_PAUSE_MS = 200, START_GAP = 2 };
+enum { KILL_LIMIT = 2 }; /* seconds */
 
 deadline_t deadline_in(int seconds)
 {
@@ -77,6 +78,20 @@ static bool read_all(int fd, deadline_t deadline, char out[OUTPUT])
     }
 }
 
+/* Its end; false: the deadline passed. */
+static bool reap(pid_t pid, deadline_t deadline, int *status)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (pid_t got; (got = waitpid(pid, status, WNOHANG)) != pid;) {
+        if (got < 0 && errno != EINTR)
+            return true; /* whoever started this does not want to know */
+        if (!ms_left(deadline))
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 int slurm_run(const char *const argv[], deadline_t deadline, bool both,
               char out[OUTPUT], char why[WHY])
 {
@@ -87,12 +102,12 @@ int slurm_run(const char *const argv[], deadline_t deadline, bool both,
         snprintf(why, WHY, "%s: %s", argv[0], strerror(errno));
         return -1;
     }
-    bool ended = read_all(fd, deadline, out);
+    bool ended = read_all(fd, deadline, out) && reap(pid, deadline, &status);
     close(fd);
-    if (!ended)
+    if (!ended) {
         kill(pid, SIGKILL);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
+        reap(pid, deadline_in(KILL_LIMIT), &status); /* or it hangs in a disk */
+    }
     if (!ended)
         snprintf(why, WHY, "%s did not answer in time", argv[0]);
     else if (WIFEXITED(status) && WEXITSTATUS(status) == 127)

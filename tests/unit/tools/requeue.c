@@ -251,8 +251,35 @@ static void test_start(void)
     ok(!strcmp(later, "StartTime=now+30"), "after the delay");
 }
 
+/* ---- a command of Slurm ---- */
+
+/* The command, and what is printed of it or why there is none. */
+static void runs(const char *name, const char *script, int wanted,
+                 const char *says)
+{
+    const char *const argv[] = {"sh", "-c", script, NULL};
+    static char out[OUTPUT];
+    char why[WHY];
+    int rc = slurm_run(argv, deadline_in(2), false, out, why);
+    if (!ok(rc == wanted && strstr(rc < 0 ? why : out, says), "%s", name))
+        diag("got %d: %s%s", rc, out, why);
+}
+
+static void test_commands(void)
+{
+    alarm(60);
+    runs("a command and its status", "echo said; exit 3", 3, "said");
+    runs("a command that prints nothing is not waited for", "exec sleep 600",
+         -1, "sh did not answer in time");
+    runs("nor one that closes its output and goes on",
+         "echo said; exec sleep 600 >&- 2>&-", -1, "did not answer in time");
+    runs("a command that is killed", "kill -KILL $$", -1, "sh was killed");
+    alarm(0);
+}
+
 int main(void)
 {
+    test_commands();
     test_decide();
     test_caps();
     test_delay();
