@@ -20,6 +20,7 @@ rm -rf "/run/slurm-dt/$SLURM_JOB_UID"/dt-*."$SLURM_JOB_ID".*
 END_EPILOG
 chmod 755 "$cluster_share/epilog"
 echo "Epilog=$cluster_share/epilog" >"$cluster_share/conf"
+others_may_read || skip_all "nobody may not read $DT_PREFIX"
 cluster_up -N2 --cpus 4 --gpus 0 --conf "$cluster_share/conf"
 mode=$(sb "$dt_sandbox" status | sed -n 's/^mode *//p')
 [ "$mode" = namespaces ] || skip_all "needs nodes in namespaces"

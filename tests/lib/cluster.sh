@@ -7,6 +7,7 @@
 #   dts COMMAND ARG...    runs dt-sandbox with a time limit
 #   wait_for SECONDS CMD  until CMD succeeds; fails after that time
 # Seconds are those of an idle machine: a busy one has $patience times as many.
+#   others_may_read       may other users run what is tested? Not below /root
 #   $cluster_share        a directory all nodes see, for scripts and logs; any
 #                         other sandbox below it goes down at the end, too
 # The installed slurm-dt under test is in $DT_PREFIX.
@@ -64,6 +65,12 @@ sb() # CMD ARG...
 {
     timeout -k 5 $((${SB_TIMEOUT:-60} * patience)) \
         "$dt_sandbox" exec --dir "$cluster_dir" "$@"
+}
+
+others_may_read()
+{
+    [ "$EUID" -ne 0 ] || setpriv --reuid=65534 --regid=65534 --clear-groups \
+        test -r "$dt_sandbox" -a -r "$cluster_top/tests/lib/tap.sh"
 }
 
 wait_for() # SECONDS CMD ARG...
