@@ -83,6 +83,10 @@ debian_enter() # ROOT
 
 debian_copy() # TREE ROOT
 {
-    git -C "$1" ls-files -z --cached --others --exclude-standard |
-        tar -C "$1" --null -T - -cf - | tar -C "$2" -xf -
+    if git -C "$1" rev-parse >/dev/null 2>&1; then
+        git -C "$1" ls-files -z --cached --others --exclude-standard |
+            tar -C "$1" --null -T - -cf - | tar -C "$2" -xf -
+    else # an archive, or a machine without git
+        tar -C "$1" --exclude=./build -cf - . | tar -C "$2" -xf -
+    fi
 }
