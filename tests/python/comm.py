@@ -7,8 +7,8 @@ for each."""
 
 import ctypes
 import threading
-import traceback
 
+import checks
 from slurm_dt import _dt
 from slurm_dt.basics import join_world
 
@@ -184,14 +184,7 @@ def main():
     join_world()
     WORLD = _dt.comm(None)
     RANK, SIZE = WORLD.place()
-    for name, test in list(globals().items()):
-        if name.startswith("test_"):
-            try:
-                test()
-                print(f"ok {name}\n", end="", flush=True)
-            except Exception:
-                print(f"not ok {name}\n{traceback.format_exc()}", end="",
-                      flush=True)
+    checks.run(globals())
 
 
 main()

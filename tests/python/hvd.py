@@ -6,14 +6,13 @@ test_, in order; "ok NAME" or "not ok NAME" is printed for each."""
 import gc
 import json
 import os
-import sys
 import tempfile
-import traceback
 import warnings
 import weakref
 
 import torch
 
+import checks
 import slurm_dt.torch as hvd
 
 RANK, SIZE = 0, 1
@@ -656,15 +655,7 @@ def main():
     global RANK, SIZE
     hvd.init()
     RANK, SIZE = hvd.rank(), hvd.size()
-    wanted = sys.argv[1:]
-    for name, test in list(globals().items()):
-        if name.startswith("test_") and (not wanted or name in wanted):
-            try:
-                test()
-                print(f"ok {name}\n", end="", flush=True)
-            except Exception:
-                print(f"not ok {name}\n{traceback.format_exc()}", end="",
-                      flush=True)
+    checks.run(globals())
 
 
 main()

@@ -6,11 +6,9 @@
 
 import faulthandler
 import os
-import sys
 import tempfile
 import threading
 import time
-import traceback
 import warnings
 from datetime import timedelta
 
@@ -24,6 +22,7 @@ from torch.distributed.algorithms.ddp_comm_hooks import (
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
+import checks
 import slurm_dt.torch_backend  # noqa: F401
 
 RANK, SIZE = 0, 1
@@ -476,15 +475,7 @@ def main():
     dist.init_process_group("dt", init_method="dt://")
     RANK, SIZE = dist.get_rank(), dist.get_world_size()
     GLOO = dist.new_group(backend="gloo")
-    wanted = sys.argv[1:]
-    for name, test in list(globals().items()):
-        if name.startswith("test_") and (not wanted or name in wanted):
-            try:
-                test()
-                print(f"ok {name}\n", end="", flush=True)
-            except Exception:
-                print(f"not ok {name}\n{traceback.format_exc()}", end="",
-                      flush=True)
+    checks.run(globals())
     if dist.is_initialized():
         dist.destroy_process_group()
 

@@ -51,19 +51,6 @@ static int misuse(const char *what, const char *which)
     return DT_EXIT_USAGE;
 }
 
-/* 123 or 123_4 */
-static bool is_job(const char *text)
-{
-    size_t digits = strspn(text, "0123456789");
-    const char *rest = text + digits;
-    if (!digits || digits > 10 || (*rest && *rest != '_'))
-        return false;
-    if (!*rest)
-        return true;
-    size_t element = strspn(rest + 1, "0123456789");
-    return element && element <= 10 && !rest[1 + element];
-}
-
 static int parse(int argc, char *argv[], struct request *request)
 {
     static const struct option options[] = {
@@ -101,7 +88,7 @@ static int parse(int argc, char *argv[], struct request *request)
         }
     if (optind < argc)
         return misuse("no argument is expected: ", argv[optind]);
-    if (request->job && !is_job(request->job))
+    if (request->job && !slurm_is_job(request->job))
         return misuse("a job is a number, or 123_4 for an element of an "
                       "array, not ",
                       request->job);

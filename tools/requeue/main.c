@@ -11,6 +11,7 @@
 #include "common/streams.h"
 #include "jobfile.h"
 #include "requeue.h"
+#include "slurm.h"
 
 const char program[] = "dt-requeue";
 
@@ -46,19 +47,6 @@ static const char *own_job(char text[64])
         return getenv("SLURM_JOB_ID");
     snprintf(text, 64, "%s_%s", array, element);
     return text;
-}
-
-/* 123 or 123_4 */
-static bool is_job(const char *text)
-{
-    size_t digits = strspn(text, "0123456789");
-    const char *rest = text + digits;
-    if (!digits || digits > 10 || (*rest && *rest != '_'))
-        return false;
-    if (!*rest)
-        return true;
-    size_t element = strspn(rest + 1, "0123456789");
-    return element && element <= 10 && !rest[1 + element];
 }
 
 /* The commands of the plugin. */
@@ -141,7 +129,7 @@ int main(int argc, char *argv[])
     hand.job = optind < argc ? argv[optind] : own_job(own);
     if (!hand.job)
         return misuse("which job? There is none around this", "");
-    if (!is_job(hand.job))
+    if (!slurm_is_job(hand.job))
         return misuse("a job is a number, or 123_4 for an element of an "
                       "array, not ",
                       hand.job);

@@ -34,6 +34,18 @@ static int ms_left(deadline_t deadline)
     return left < 0 ? 0 : left > 3600000 ? 3600000 : (int)left;
 }
 
+bool slurm_is_job(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    const char *rest = text + digits;
+    if (!digits || digits > 10 || (*rest && *rest != '_'))
+        return false;
+    if (!*rest)
+        return true;
+    size_t element = strspn(rest + 1, "0123456789");
+    return element && element <= 10 && !rest[1 + element];
+}
+
 /* ---- one command ---- */
 
 static pid_t start(const char *const argv[], bool both, int *out)

@@ -21,6 +21,9 @@ deadline_t deadline_in(int seconds);
 int slurm_run(const char *const argv[], deadline_t deadline, bool both,
               char out[OUTPUT], char why[WHY]);
 
+/* Is it a job's number, or an element of an array: 123, 123_4? */
+bool slurm_is_job(const char *text);
+
 struct job {
     char id[64];    /* as scontrol takes it: "12", "12_3" */
     char raw[24];   /* its number */
