@@ -95,6 +95,11 @@ void dt_mesh_node_left(struct dt_mesh *mesh, size_t node);
  * sleeping: only then the time limits of new operations begin to run. */
 int64_t dt_mesh_progress(struct dt_mesh *mesh, int64_t now);
 
+/* There was no memory for data that other nodes wait for: this node, which
+ * would keep them waiting, declares itself lost at the latest in
+ * dt_mesh_progress. */
+void dt_mesh_no_memory(struct dt_mesh *mesh);
+
 /* ---- events of this node ---- */
 
 /* A rank of this node, in state's incarnation, has ended. Ignored if the mesh

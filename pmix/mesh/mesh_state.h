@@ -82,10 +82,6 @@ void dt_mesh_end_later(struct dt_mesh *mesh, struct dt_ending *ending);
  * none. */
 void dt_limit_begin(struct dt_mesh *mesh, struct dt_limit *limit, int64_t ms);
 bool dt_limit_over(struct dt_mesh *mesh, struct dt_limit *limit);
-/* There was no memory for data that other nodes wait for: this node, which
- * would keep them waiting, declares itself lost when no call of ours is on the
- * stack. */
-void dt_mesh_no_memory(struct dt_mesh *mesh);
 /* Takes a reference; nothing is sent to unreachable nodes. */
 void dt_mesh_send(struct dt_mesh *mesh, size_t node, struct dt_frame *frame);
 

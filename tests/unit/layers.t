@@ -71,9 +71,12 @@ my %rooms = (
         spank/framework'],
     'pmix/mesh' => ['address.h auth.h clock.h map.h mesh.h net.h rendezvous.h
         wire.h', 'lib/base'],
+    'pmix/membership' => ['membership.h', 'lib/base pmix/mesh'],
     'pmix/server' => ['client.h environ.h info.h library.h proxy_client.h
-        server.h server_state.h', 'lib/base pmix/mesh pmix/operations'],
-    'pmix/operations' => ['operations.h', 'lib/base pmix/mesh pmix/server'],
+        server.h server_state.h', 'lib/base pmix/membership pmix/mesh
+        pmix/operations'],
+    'pmix/operations' => ['operations.h', 'lib/base pmix/membership pmix/mesh
+        pmix/server'],
     'pmix/daemon' => ['', 'lib/base pmix/mesh pmix/server'],
     'pmix/run' => ['', 'lib/base pmix/mesh pmix/server'],
     'tools/common' => ['*', 'lib lib/base'],

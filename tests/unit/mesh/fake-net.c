@@ -150,6 +150,8 @@ static void host_ended(void *arg, size_t rank, const struct dt_mesh_rank *state)
                   (unsigned)node->deaths[rank], (unsigned)node->lives[rank]);
     node->deaths[rank] = state->incarnation + 1;
     node->last[rank] = *state;
+    if (node->net->hooks.rank)
+        node->net->hooks.rank(node->net->hooks.arg, node->number, rank);
 }
 
 static void host_joined(void *arg, size_t rank, uint32_t incarnation)
@@ -161,12 +163,19 @@ static void host_joined(void *arg, size_t rank, uint32_t incarnation)
                   rank, (unsigned)incarnation, node->number,
                   (unsigned)node->lives[rank]);
     node->lives[rank] = incarnation;
+    if (node->net->hooks.rank)
+        node->net->hooks.rank(node->net->hooks.arg, node->number, rank);
 }
 
 static void host_broadcast(void *arg, size_t from, const void *data, size_t len)
 {
     struct node *node = arg;
+    const struct net_hooks *hooks = &node->net->hooks;
     uint32_t number = 0;
+    if (hooks->broadcast) {
+        hooks->broadcast(hooks->arg, node->number, data, len);
+        return;
+    }
     if (len == sizeof(number))
         memcpy(&number, data, len);
     if (number != node->events[from] + 1)
@@ -182,6 +191,8 @@ static void host_node_lost(void *arg, size_t lost, const char *why)
         net_wrong(node->net, "node %zu lost twice", lost);
     if (strcmp(why, "it is gone") != 0 && strcmp(why, "it is\tgone") != 0)
         net_wrong(node->net, "lost because '%s'", why);
+    if (node->net->hooks.node_lost)
+        node->net->hooks.node_lost(node->net->hooks.arg, node->number, lost);
 }
 
 static void host_declared_lost(void *arg, const char *why)
@@ -197,6 +208,11 @@ static void host_asked(void *arg, size_t from, uint64_t number, uint32_t what,
                        const void *data, size_t len)
 {
     struct node *node = arg;
+    const struct net_hooks *hooks = &node->net->hooks;
+    if (hooks->asked) {
+        hooks->asked(hooks->arg, node->number, from, number, data, len);
+        return;
+    }
     struct ticket *ticket = malloc(sizeof(*ticket));
     if (!ticket)
         abort();

@@ -48,7 +48,19 @@ struct wait {
     dt_result_t rc;
 };
 
+/* What a test does with upcalls; all NULL: what comes is checked, and requests
+ * are answered, by net_tell, net_ask and net_answer. */
+struct net_hooks {
+    void *arg;
+    void (*rank)(void *arg, size_t node, size_t rank); /* ended or joined */
+    void (*node_lost)(void *arg, size_t node, size_t lost);
+    void (*broadcast)(void *arg, size_t node, const void *data, size_t len);
+    void (*asked)(void *arg, size_t node, size_t from, uint64_t ticket,
+                  const void *data, size_t len);
+};
+
 struct net {
+    struct net_hooks hooks;
     size_t nodes, ranks;
     uint64_t random;
     int64_t now;
