@@ -30,12 +30,14 @@ enum dt_pmix_ask {
     DT_ASK_PUBLISH,   /* these three, of the root: store.h */
     DT_ASK_LOOKUP,
     DT_ASK_UNPUBLISH,
+    DT_ASK_MEMBERSHIP, /* of the root: membership_state.h */
 };
 
 /* What they notify all others of: the first byte of dt_mesh_broadcast. */
 enum dt_pmix_broadcast {
     DT_BROADCAST_ABORT = 1,
     DT_BROADCAST_EVENT,
+    DT_BROADCAST_MEMBERSHIP,
 };
 
 /* One operation, or a few that belong together. Any member may be NULL. All but
@@ -72,7 +74,7 @@ struct dt_pmix_operation {
 };
 
 extern const struct dt_pmix_operation dt_pmix_op_abort, dt_pmix_op_event,
-    dt_pmix_op_fence, dt_pmix_op_group, dt_pmix_op_job_control,
+    dt_pmix_op_fence, dt_pmix_op_group, dt_pmix_op_job_control, dt_pmix_op_meet,
     dt_pmix_op_modex, dt_pmix_op_publish, dt_pmix_op_query;
 
 /* Keep what a rank of this node has put for other nodes, before PMIx forgets

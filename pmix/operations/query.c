@@ -8,6 +8,7 @@
  *   PMIX_QUERY_LOCAL_PROC_TABLE  host, program, exit code, and state; pid 0.
  *                                LOCAL: those of this node
  *   PMIX_QUERY_SPAWN_SUPPORT     "": there is none
+ *   DT_MEET_KEY                  alone: who goes on, base/meet.h
  *   PMIX_REINCARNATION           uint32_t, with PMIX_RANK: that rank's
  *                                incarnation
  *
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "operations/meet.h"
 #include "operations/operations.h"
 #include "server/info.h"
 #include "server/library.h"
@@ -145,11 +147,29 @@ static pmix_status_t answer(const struct dt_pmix *pmix, const char *key,
     return PMIX_SUCCESS;
 }
 
+static void met(void *arg, bool ended)
+{
+    struct query *self = arg;
+    if (self->answers.failed)
+        self->status = PMIX_ERR_NOMEM;
+    if (!ended) {
+        dt_pmix_in_library(reply, self);
+        return;
+    }
+    /* PMIx would write to the rank's connection, which is closed: it keeps what
+     * it has of the query for ever instead */
+    release(self);
+}
+
 static void run_query(struct dt_pmix *pmix, struct dt_pmix_call *call)
 {
     struct query *self = (struct query *)call;
     size_t answered = 0;
     self->status = PMIX_SUCCESS;
+    if (dt_pmix_is_meet(self->queries, self->nqueries)) {
+        dt_pmix_meet(pmix, self->queries, &self->answers, met, self);
+        return;
+    }
     for (size_t q = 0; q < self->nqueries; q++) {
         char **keys = self->queries[q].keys;
         for (size_t k = 0; keys && keys[k]; k++) {

@@ -36,8 +36,10 @@ struct dt_pmix_config {
     const struct dt_map *map; /* must outlive the server */
     size_t node;              /* this one, of the map */
     bool oversubscribed;      /* there are more ranks than cores here */
-    const char *auth; /* of clients: "munge", "native"; NULL: munge if it
-                       * answers */
+    const char *auth;   /* of clients: "munge", "native"; NULL: munge if it
+                         * answers */
+    size_t elastic_min; /* ranks that must go on, as DT_MEET_KEY has it */
+    size_t respawns;    /* how often the launcher replaces a rank by itself */
     struct dt_pmix_launcher launcher;
     /* The argument vector of a program, the first one its path, that calls
      * dt_pmix_proxy_client_run at once; must outlive the server. NULL: a rank

@@ -20,7 +20,7 @@
 static const struct dt_pmix_operation *const operations[] = {
     &dt_pmix_op_modex,       &dt_pmix_op_publish, &dt_pmix_op_event,
     &dt_pmix_op_abort,       &dt_pmix_op_fence,   &dt_pmix_op_group,
-    &dt_pmix_op_job_control, &dt_pmix_op_query,
+    &dt_pmix_op_job_control, &dt_pmix_op_query,   &dt_pmix_op_meet,
 };
 
 enum { OPERATIONS = sizeof(operations) / sizeof(*operations) };
@@ -75,6 +75,8 @@ static void rank_ended(struct dt_pmix *pmix, size_t rank,
 static void on_ended(void *arg, size_t rank, const struct dt_mesh_rank *state)
 {
     struct dt_pmix *pmix = arg;
+    pmix->membership_due = 0;
+    dt_membership_rank(pmix->membership, rank);
     /* for a rank of this node PMIx has to see it first: settle_clients */
     if (pmix->job.map->node_of[rank] != pmix->job.self)
         rank_ended(pmix, rank, state);
@@ -84,6 +86,8 @@ static void on_ended(void *arg, size_t rank, const struct dt_mesh_rank *state)
 
 static void on_joined(void *arg, size_t rank, uint32_t incarnation)
 {
+    const struct dt_pmix *pmix = arg;
+    dt_membership_rank(pmix->membership, rank);
     for (size_t i = 0; i < OPERATIONS; i++)
         if (operations[i]->rank_joined)
             operations[i]->rank_joined(arg, rank, incarnation);
@@ -92,6 +96,7 @@ static void on_joined(void *arg, size_t rank, uint32_t incarnation)
 static void on_node_lost(void *arg, size_t node, const char *why)
 {
     const struct dt_pmix *pmix = arg;
+    dt_membership_node_lost(pmix->membership);
     if (pmix->launcher.node_lost)
         pmix->launcher.node_lost(pmix->launcher.arg, node, why);
 }
@@ -191,8 +196,9 @@ static dt_result_t prepare(struct dt_pmix *self,
     return set_defaults(config->auth, err);
 }
 
-/* The mesh sends to others as soon as it is there, so it comes last. */
-static dt_result_t start(struct dt_pmix *self, struct dt_error *err)
+static dt_result_t open_mesh(struct dt_pmix *self,
+                             const struct dt_pmix_config *config,
+                             struct dt_error *err)
 {
     const struct dt_mesh_host host = {.arg = self,
                                       .send = send_frame,
@@ -202,6 +208,24 @@ static dt_result_t start(struct dt_pmix *self, struct dt_error *err)
                                       .node_lost = on_node_lost,
                                       .declared_lost = on_declared_lost,
                                       .asked = on_asked};
+    const struct dt_membership_config membership = {
+        .minimum = config->elastic_min,
+        .replaces = config->respawns > 0,
+        .what = DT_ASK_MEMBERSHIP,
+        .kind = DT_BROADCAST_MEMBERSHIP};
+    dt_result_t rc = dt_mesh_create(&self->mesh, self->job.map, self->job.self,
+                                    &host, dt_pmix_now(), err);
+    if (rc == DT_SUCCESS)
+        rc = dt_membership_create(&self->membership, self->mesh, self->job.map,
+                                  self->job.self, &membership, err);
+    return rc;
+}
+
+/* The mesh sends to others as soon as it is there, so it comes last. */
+static dt_result_t start(struct dt_pmix *self,
+                         const struct dt_pmix_config *config,
+                         struct dt_error *err)
+{
     sigset_t pipe, before;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
@@ -215,8 +239,7 @@ static dt_result_t start(struct dt_pmix *self, struct dt_error *err)
     if (rc == DT_SUCCESS)
         rc = dt_pmix_job_register(&self->job, err);
     if (rc == DT_SUCCESS)
-        rc = dt_mesh_create(&self->mesh, self->job.map, self->job.self, &host,
-                            dt_pmix_now(), err);
+        rc = open_mesh(self, config, err);
     if (rc != DT_SUCCESS)
         PMIx_server_finalize();
     return rc;
@@ -226,6 +249,7 @@ static dt_result_t start(struct dt_pmix *self, struct dt_error *err)
 static void free_all(struct dt_pmix *self)
 {
     dt_mesh_destroy(self->mesh);
+    dt_membership_destroy(self->membership);
     for (size_t i = 0; i < OPERATIONS; i++)
         if (operations[i]->free)
             operations[i]->free(self);
@@ -248,7 +272,7 @@ dt_result_t dt_pmix_open(struct dt_pmix **pmix,
         rc = dt_pmix_queue_open(&self->queue, err);
     if (rc != DT_SUCCESS)
         goto free_self;
-    rc = start(self, err);
+    rc = start(self, config, err);
     if (rc != DT_SUCCESS)
         goto close_queue;
     *pmix = self;
@@ -281,8 +305,10 @@ static int64_t earlier(int64_t a, int64_t b)
 
 int dt_pmix_sleep(const struct dt_pmix *pmix)
 {
-    int64_t due = earlier(dt_pmix_watchdog_due(&pmix->watchdog),
-                          earlier(dt_pmix_clients_due(pmix), pmix->mesh_due));
+    int64_t due =
+        earlier(dt_pmix_watchdog_due(&pmix->watchdog),
+                earlier(dt_pmix_clients_due(pmix),
+                        earlier(pmix->mesh_due, pmix->membership_due)));
     for (size_t i = 0; i < OPERATIONS; i++)
         if (operations[i]->due)
             due = earlier(due, operations[i]->due(pmix));
@@ -305,6 +331,8 @@ dt_result_t dt_pmix_dispatch(struct dt_pmix *pmix, struct dt_error *err)
         if (operations[i]->expire)
             operations[i]->expire(pmix);
     pmix->mesh_due = dt_mesh_progress(pmix->mesh, dt_pmix_now());
+    pmix->membership_due =
+        dt_membership_progress(pmix->membership, dt_pmix_now());
     return dt_pmix_watchdog_check(&pmix->watchdog, err);
 }
 
@@ -333,6 +361,12 @@ void dt_pmix_ended(struct dt_pmix *pmix, size_t rank, int code)
 void dt_pmix_stopped(struct dt_pmix *pmix, size_t rank)
 {
     end_rank(pmix, rank, DT_END_STOPPED, 0);
+}
+
+void dt_pmix_not_replaced(struct dt_pmix *pmix, size_t rank)
+{
+    pmix->membership_due = 0;
+    dt_membership_gone(pmix->membership, rank);
 }
 
 dt_result_t dt_pmix_received(struct dt_pmix *pmix, size_t node,

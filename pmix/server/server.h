@@ -81,6 +81,11 @@ bool dt_pmix_all_ended(const struct dt_pmix *pmix);
 dt_result_t dt_pmix_replace(struct dt_pmix *pmix, size_t rank,
                             struct dt_error *err);
 
+/* A rank of this node, which has ended, will not be replaced: ranks that ask
+ * who goes on (DT_MEET_KEY) do not wait for it. Of a launcher with respawns,
+ * for each rank that ends for good, also normally. */
+void dt_pmix_not_replaced(struct dt_pmix *pmix, size_t rank);
+
 /* Stop serving, when all ranks of this node have ended. Memory that PMIx's
  * thread may still read is left to the end of the process, which should be
  * near. pmix may be NULL. */

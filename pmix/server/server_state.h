@@ -10,6 +10,7 @@
 #include <pmix_server.h>
 
 #include "mesh/clock.h"
+#include "membership/membership.h"
 #include "mesh/mesh.h"
 #include "server/config.h"
 #include "server/job.h"
@@ -21,7 +22,9 @@ struct dt_pmix {
     struct dt_pmix_queue queue;
     struct dt_pmix_job job;
     struct dt_mesh *mesh;
-    int64_t mesh_due; /* when dt_mesh_progress is due */
+    struct dt_membership *membership;
+    int64_t membership_due; /* when dt_membership_progress is due */
+    int64_t mesh_due;       /* when dt_mesh_progress is due */
     struct dt_pmix_watchdog watchdog;
     struct dt_pmix_client *clients; /* [job.size], client.h */
     size_t counting;                /* registrations of the count under way */

@@ -317,7 +317,10 @@ static const struct {
              {"refusals", refusals},     {"cleanup", cleanup},
              {"terminate", terminate},   {"die-two", die_two},
              {"never", absent},          {"early", absent},
-             {"connecting", absent},     {"orphan", orphan}};
+             {"connecting", absent},     {"orphan", orphan},
+             {"meet", meet_all},         {"meet-die", meet_die},
+             {"meet-dying", meet_dying}, {"meet-late", meet_late},
+             {"meet-few", meet_few},     {"meet-finish", meet_finish}};
 
 /* --- the end inside PMIx_Init --------------------------------------------- */
 

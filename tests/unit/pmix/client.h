@@ -47,6 +47,8 @@ void values(void), local(void), board(void), die_board(void), die_root(void);
 void die(void), die_fence(void), leave(void), finish(void), notify(void);
 void events(void), rejoin(void), heartbeat(void), die_two(void);
 void absent(void), orphan(void);
+void meet_all(void), meet_die(void), meet_dying(void), meet_late(void);
+void meet_few(void), meet_finish(void);
 void table(void), refusals(void), cleanup(void), terminate(void);
 
 #endif

@@ -3,13 +3,14 @@
 /* nodes.c - a step on several pretended nodes of this machine, for
  * pmix-nodes.t:
  *
- *   pmix-nodes [-c] [-r RESTARTS] NODES RANKS PROGRAM [ARGUMENT...]
+ *   pmix-nodes [-c] [-e MIN] [-r RESTARTS] NODES RANKS PROGRAM [ARGUMENT...]
  *
  * Each node is a process with a PMIx server and its share of the RANKS, in
  * blocks, or in turns with -c. The servers are joined by pairs of sockets, so
  * only the rendezvous is missing. With -r each node starts a rank that a
  * signal ended again, so many times, when the node is sent a SIGUSR1;
- * NODES_INCARNATION is a rank's incarnation. The exit code is the highest of
+ * NODES_INCARNATION is a rank's incarnation. With -e at least MIN ranks go on,
+ * and it does that at once. The exit code is the highest of
  * all nodes, whose is the highest of their ranks'; a node that was killed has
  * 137. What the servers leave is in a directory in TMPDIR. */
 #include <errno.h>
@@ -38,6 +39,7 @@
 struct step {
     size_t nodes, ranks;
     bool cyclic;
+    size_t elastic_min;
     long restarts;
     char **argv;
 };
@@ -212,15 +214,17 @@ static void note_end(struct node *node, size_t rank, int code)
     if (code > 128 && node->restarts > 0) {
         node->restarts--;
         node->replace[rank] = true;
-    } else if (code > node->code) {
-        node->code = code;
+        return;
     }
+    dt_pmix_not_replaced(node->pmix, rank);
+    node->code = code > node->code ? code : node->code;
 }
 
 /* Are there ranks to be replaced, now or later? */
 static bool start_again(struct node *node)
 {
     bool any = false;
+    node->go |= node->step->elastic_min > 0;
     for (size_t r = 0; r < node->step->ranks; r++) {
         struct dt_error err;
         if (!node->replace[r])
@@ -340,6 +344,8 @@ static void open_node(struct node *node, const char *parent)
         .map = node->map,
         .node = node->self,
         .auth = "native",
+        .elastic_min = node->step->elastic_min,
+        .respawns = node->step->elastic_min ? (size_t)node->restarts : 0,
         .launcher = {node, on_abort, queue_frame, on_node_lost},
         .proxy_client = proxy_client,
     };
@@ -478,6 +484,8 @@ int main(int argc, char **argv)
             step.cyclic = true;
         else if (strcmp(argv[at], "-r") == 0 && at + 1 < argc)
             step.restarts = atol(argv[++at]);
+        else if (strcmp(argv[at], "-e") == 0 && at + 1 < argc)
+            step.elastic_min = strtoul(argv[++at], NULL, 10);
     }
     if (at + 3 > argc)
         return 64;

@@ -100,6 +100,46 @@ rank 1 goes on
 rank 2 goes on
 rank 3 goes on"
 
+# --- who goes on ------------------------------------------------------------
+
+# What each of these ranks prints in each of these epochs.
+answers() # RANKS EPOCHS MEMBER...
+{
+    local rank epoch
+    for rank in $1; do
+        for epoch in $2; do echo "rank $rank: epoch $epoch: ${*:3}"; done
+    done
+}
+for shape in "1 4" "2 4" "-c 2 4" "4 4"; do
+    # shellcheck disable=SC2086
+    {
+        is "$shape: all ranks go on, twice" \
+            "$(run $shape "$client" meet 2>&1 | sort)" \
+            "$(answers "0 1 2 3" "1 2" 0 1 2 3)"
+        is "$shape: one is killed" "$(run $shape "$client" meet-die 2>&1 | sort)" \
+            "$({ answers "0 1 2 3" 1 0 1 2 3; answers "0 2 3" 2 0 2 3; } | sort)"
+        is "$shape: one is replaced" \
+            "$(run -e 2 -r 2 $shape "$client" meet-die 2>&1 | sort)" \
+            "$({ answers "0 1 2 3" 1 0 1 2 3; answers "0 1 2 3" 2 0 1/1 2 3; } |
+                sort)"
+        is "$shape: two are killed while others wait for them" \
+            "$(run $shape "$client" meet-dying 2>&1 | sort)" \
+            "$(answers "0 2" 1 0 2)"
+        is "$shape: one does not come" \
+            "$(run $shape "$client" meet-late 2>&1 | sort)" \
+"rank 0: TIMEOUT: rank 1 did not come within 1 s
+rank 2: TIMEOUT: rank 1 did not come within 1 s
+rank 3: TIMEOUT: rank 1 did not come within 1 s"
+        is "$shape: one ends well" \
+            "$(run $shape "$client" meet-finish 2>&1 | sort)" \
+            "$({ answers "0 1 2 3" 1 0 1 2 3; answers "0 2 3" 2 0 2 3; } | sort)"
+        is "$shape: too few are left" \
+            "$(run -e 3 $shape "$client" meet-few 2>&1 | sort | grep -v epoch)" \
+"rank 0: PROC-ABORTED: 2 ranks are left, fewer than the minimum of 3 (--elastic)
+rank 3: PROC-ABORTED: 2 ranks are left, fewer than the minimum of 3 (--elastic)"
+    }
+done
+
 # those of a killed node die with it, but not in the same moment
 left()
 {
