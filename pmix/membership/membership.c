@@ -93,6 +93,8 @@ void dt_membership_node_lost(struct dt_membership *m)
 void dt_membership_gone(struct dt_membership *m, size_t rank)
 {
     unsigned char body[10] = {m->config.kind, GONE};
+    if (!m->config.replaces)
+        return; /* nobody waits for it */
     dt_wire_put(body + 2, 4, rank);
     dt_wire_put(body + 6, 4, dt_mesh_rank(m->mesh, rank)->incarnation);
     if (dt_mesh_broadcast(m->mesh, body, sizeof(body), NULL) ==

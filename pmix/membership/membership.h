@@ -42,7 +42,7 @@ struct dt_membership;
 
 /* Bytes of a card, at most, and of all cards of a decision with 20 each. */
 #define DT_MEMBERSHIP_CARD_MAX ((size_t)64 << 10)
-#define DT_MEMBERSHIP_MAX      ((size_t)16 << 20)
+#define DT_MEMBERSHIP_MAX      ((size_t)8 << 20)
 
 struct dt_membership_config {
     size_t minimum; /* of members; 0 is 1 */

@@ -44,7 +44,7 @@ struct dt_members {
 
 /* Events that are kept for nodes that join later. */
 #define DT_NOTIFICATION_LOG       1024
-#define DT_NOTIFICATION_LOG_BYTES ((size_t)4 << 20)
+#define DT_NOTIFICATION_LOG_BYTES ((size_t)16 << 20)
 
 struct dt_notification_log {
     uint32_t *last; /* [nodes] number of the last event of each */

@@ -18,7 +18,7 @@
 
 /* Of the wire and of the handshake: daemons of different versions refuse each
  * other. Raise it with every change of a message. */
-#define DT_WIRE_VERSION 2
+#define DT_WIRE_VERSION 3
 
 /* No frame is longer. Memory is allocated for bytes that have come, never for a
  * length that is claimed. */

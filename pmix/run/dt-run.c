@@ -10,12 +10,14 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/env.h"
 #include "base/exit.h"
 #include "base/number.h"
 #include "mesh/clock.h"
 #include "server/environ.h"
 #include "run/bind.h"
 #include "run/cleanup.h"
+#include "run/elastic.h"
 #include "run/label.h"
 #include "run/ranks.h"
 #include "server/server.h"
@@ -31,10 +33,15 @@
 #define SECONDS_MAX   31536000 /* a year */
 #define GRACE_MS      5000
 #define CLOSE_SECONDS 30
+#define RESPAWNS_MAX  1000000
+#define RESPAWN_MS    30000 /* until a rank that has ended can be replaced */
+#define RETRY_MS      50
 
 struct options {
     size_t ranks;
     int64_t seconds; /* 0: no limit */
+    int64_t minimum; /* 0: the job is not elastic */
+    int64_t respawns;
     bool label, no_kill, bind, verbose;
     char **argv;
 };
@@ -47,6 +54,7 @@ struct run {
     struct dt_pmix *pmix;
     struct dt_ranks ranks;
     struct dt_labels labels;
+    struct dt_elastic elastic;
     struct pollfd *polls;
     int signals; /* a signalfd */
     int code;    /* the exit code so far */
@@ -64,33 +72,55 @@ static void complain(const char *text)
 
 static const char usage_text[] =
     "usage: dt-run [-n RANKS] [-l] [-t SECONDS] [--bind core|none] [-v]\n"
-    "              [--no-kill] [--] PROGRAM [ARGS]\n"
+    "              [--no-kill | --elastic MIN [--respawn N]] [--]\n"
+    "              PROGRAM [ARGS]\n"
     "  -n, --ranks RANKS      how many to start (default: one per CPU)\n"
     "      --bind core|none   give each rank cores of its own (default: core)\n"
     "  -v, --verbose          print which CPUs each rank has\n"
     "  -l, --label            write the rank in front of each line of output\n"
     "  -t, --timeout SECONDS  end the job when it takes longer\n"
     "      --no-kill          let the others go on when a rank fails\n"
+    "      --elastic MIN      the same, as long as MIN ranks are left\n"
+    "      --respawn N        start ranks that fail again, N times in all\n"
     "  -h, --help             print this\n"
     "  -V, --version          print the version\n";
+
+static const struct option long_options[] = {
+    {"ranks", required_argument, NULL, 'n'},
+    {"label", no_argument, NULL, 'l'},
+    {"timeout", required_argument, NULL, 't'},
+    {"no-kill", no_argument, NULL, 'k'},
+    {"elastic", required_argument, NULL, 'e'},
+    {"respawn", required_argument, NULL, 'r'},
+    {"bind", required_argument, NULL, 'b'},
+    {"verbose", no_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {0}};
+
+/* Do the options fit together? */
+static dt_result_t check(const struct options *options, struct dt_error *err)
+{
+    if (options->minimum > (int64_t)options->ranks)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "--elastic %lld: expected 1 to %zu, the number of "
+                            "ranks",
+                            (long long)options->minimum, options->ranks);
+    if (options->respawns >= 0 && !options->minimum)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "--respawn needs --elastic MIN: how many ranks "
+                            "must be left when no more are started again");
+    return DT_SUCCESS;
+}
 
 /* Returns -1 to go on, or the exit code. */
 static int parse(struct options *options, size_t cpus, int argc, char **argv)
 {
-    const struct option longs[] = {{"ranks", required_argument, NULL, 'n'},
-                                   {"label", no_argument, NULL, 'l'},
-                                   {"timeout", required_argument, NULL, 't'},
-                                   {"no-kill", no_argument, NULL, 'k'},
-                                   {"bind", required_argument, NULL, 'b'},
-                                   {"verbose", no_argument, NULL, 'v'},
-                                   {"help", no_argument, NULL, 'h'},
-                                   {"version", no_argument, NULL, 'V'},
-                                   {0}};
     int64_t ranks;
     struct dt_error err;
-    *options = (struct options){.ranks = cpus, .bind = true};
-    for (int opt;
-         (opt = getopt_long(argc, argv, "+n:lt:vhV", longs, NULL)) != -1;) {
+    *options = (struct options){.ranks = cpus, .respawns = -1, .bind = true};
+    for (int opt; (opt = getopt_long(argc, argv, "+n:lt:vhV", long_options,
+                                     NULL)) != -1;) {
         switch (opt) {
         case 'n':
             if (dt_number_read("-n ", optarg, 1, RANKS_MAX, &ranks, &err) !=
@@ -101,6 +131,16 @@ static int parse(struct options *options, size_t cpus, int argc, char **argv)
         case 't':
             if (dt_number_read("-t ", optarg, 1, SECONDS_MAX, &options->seconds,
                                &err) != DT_SUCCESS)
+                goto bad_number;
+            break;
+        case 'e':
+            if (dt_number_read("--elastic ", optarg, 1, RANKS_MAX,
+                               &options->minimum, &err) != DT_SUCCESS)
+                goto bad_number;
+            break;
+        case 'r':
+            if (dt_number_read("--respawn ", optarg, 0, RESPAWNS_MAX,
+                               &options->respawns, &err) != DT_SUCCESS)
                 goto bad_number;
             break;
         case 'l':
@@ -132,6 +172,8 @@ static int parse(struct options *options, size_t cpus, int argc, char **argv)
         }
     }
     options->argv = argv + optind;
+    if (check(options, &err) != DT_SUCCESS)
+        goto bad_number;
     if (*options->argv)
         return -1;
     complain("no program to run");
@@ -182,22 +224,64 @@ static void check_time(struct run *run)
     }
 }
 
+/* "dt-run: rank 1: exit code 3", and more. */
+static void print_end(size_t rank, int code, const char *more)
+{
+    if (code > 128)
+        fprintf(stderr, "dt-run: rank %zu: killed by signal %d (%s)%s\n", rank,
+                code - 128, strsignal(code - 128), more);
+    else
+        fprintf(stderr, "dt-run: rank %zu: exit code %d%s\n", rank, code, more);
+}
+
+/* A rank is lost to an elastic job. */
+static void check_left(struct run *run, size_t rank)
+{
+    const struct dt_elastic *elastic = &run->elastic;
+    size_t left = dt_elastic_left(elastic);
+    dt_pmix_not_replaced(run->pmix, rank);
+    if (!dt_elastic_too_few(elastic))
+        return;
+    fprintf(stderr,
+            "dt-run: %zu rank%s left, fewer than the minimum of %zu "
+            "(--elastic): ending the job\n",
+            left, left == 1 ? " is" : "s are", elastic->minimum);
+    run->code = dt_elastic_code(elastic);
+    stop(run, SIGTERM, true);
+}
+
+static void note_loss(struct run *run, size_t rank, int code)
+{
+    struct dt_elastic *elastic = &run->elastic;
+    char more[80] = "";
+    bool again = dt_elastic_failed(elastic, rank, code, dt_pmix_now());
+    if (again)
+        snprintf(more, sizeof(more), ", started again (%zu of %zu)",
+                 elastic->respawned, elastic->respawns);
+    print_end(rank, code, more);
+    if (!again)
+        check_left(run, rank);
+}
+
 static void note_end(struct run *run, size_t rank, int code)
 {
+    bool elastic = run->elastic.minimum > 0;
     dt_pmix_ended(run->pmix, rank, code);
+    if (elastic && !code)
+        dt_pmix_not_replaced(run->pmix, rank);
     /* the exit code of a rank that dt-run killed is not that of the job, unless
      * the user ended it */
     if (!code || (run->stopping && !run->by_signal))
         return;
+    if (elastic && !run->by_signal) {
+        note_loss(run, rank, code);
+        return;
+    }
     if (code > run->code)
         run->code = code;
     if (run->by_signal)
         return;
-    if (code > 128)
-        fprintf(stderr, "dt-run: rank %zu: killed by signal %d (%s)\n", rank,
-                code - 128, strsignal(code - 128));
-    else
-        fprintf(stderr, "dt-run: rank %zu: exit code %d\n", rank, code);
+    print_end(rank, code, "");
     if (!run->options.no_kill)
         stop(run, SIGTERM, true);
 }
@@ -288,11 +372,48 @@ static void start_all(struct run *run)
     dt_ranks_signal(&run->ranks, SIGKILL);
 }
 
+/* Start a rank again when PMIx has removed the old process. */
+static void start_again(struct run *run, size_t rank)
+{
+    struct dt_error err;
+    bool late = dt_pmix_now() - run->elastic.since[rank] > RESPAWN_MS;
+    dt_result_t rc = dt_pmix_replace(run->pmix, rank, &err);
+    if (rc == DT_IN_PROGRESS && !late)
+        return;
+    if (rc == DT_SUCCESS)
+        rc = start_rank(run, rank, &err);
+    if (rc == DT_SUCCESS) {
+        dt_elastic_started(&run->elastic, rank);
+        return;
+    }
+    fprintf(stderr, "dt-run: rank %zu cannot be started again: %s\n", rank,
+            err.text);
+    dt_elastic_lost(&run->elastic, rank);
+    check_left(run, rank);
+}
+
+static void start_pending(struct run *run)
+{
+    const struct dt_elastic *elastic = &run->elastic;
+    for (size_t r = 0; r < elastic->ranks; r++)
+        if (elastic->pending > 0 && elastic->since[r] && !run->stopping)
+            start_again(run, r);
+}
+
+/* Are there processes, now or in a moment? */
+static bool goes_on(const struct run *run)
+{
+    return run->ranks.running > 0 ||
+           (run->elastic.pending > 0 && !run->stopping);
+}
+
 /* How long to sleep, in ms. */
 static int sleep_time(const struct run *run)
 {
     const int64_t ends[] = {run->deadline, run->term_at, run->kill_at};
     int64_t now = dt_pmix_now(), left = dt_pmix_sleep(run->pmix);
+    if (run->elastic.pending > 0 && left > RETRY_MS)
+        left = RETRY_MS;
     for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++)
         if (ends[i] - now < left)
             left = ends[i] - now;
@@ -319,6 +440,7 @@ static void progress(struct run *run)
     dt_labels_print(&run->labels);
     while (dt_ranks_reap(&run->ranks, &rank, &code))
         note_end(run, rank, code);
+    start_pending(run);
     check_time(run);
 }
 
@@ -403,12 +525,28 @@ static dt_result_t open_server(struct run *run, const char *name,
         .command = command,
         .map = run->map,
         .oversubscribed = run->options.ranks > run->bind.cpus,
+        .elastic_min = run->elastic.minimum,
+        .respawns = run->elastic.respawns,
         .launcher = {.arg = run, .abort = on_abort},
         .proxy_client = proxy_client,
     };
     rc = dt_pmix_open(&run->pmix, &config, err);
     free(command);
     return rc;
+}
+
+/* An elastic job's ranks get the minimum in their environment. */
+static dt_result_t set_up_elastic(struct run *run, struct dt_error *err)
+{
+    const struct options *options = &run->options;
+    char minimum[24];
+    snprintf(minimum, sizeof(minimum), "%lld", (long long)options->minimum);
+    if (options->minimum ? setenv(DT_ENV_ELASTIC, minimum, 1)
+                         : unsetenv(DT_ENV_ELASTIC))
+        return dt_no_memory(err);
+    return dt_elastic_open(
+        &run->elastic, options->ranks, (size_t)options->minimum,
+        options->respawns > 0 ? (size_t)options->respawns : 0, err);
 }
 
 static dt_result_t set_up(struct run *run, struct dt_error *err)
@@ -418,6 +556,8 @@ static dt_result_t set_up(struct run *run, struct dt_error *err)
     sigset_t before;
     run->term_at = run->kill_at = run->deadline = DT_NEVER;
     dt_result_t rc = make_name(name, sizeof(name), err);
+    if (rc == DT_SUCCESS)
+        rc = set_up_elastic(run, err);
     if (rc == DT_SUCCESS)
         rc = watch_signals(run, &before, err);
     if (rc == DT_SUCCESS)
@@ -457,7 +597,7 @@ int main(int argc, char **argv)
     if (run.options.seconds)
         run.deadline = dt_pmix_now() + run.options.seconds * 1000;
     start_all(&run);
-    while (run.ranks.running)
+    while (goes_on(&run))
         progress(&run);
     dt_labels_close(&run.labels);
     /* PMIx's last call may block for ever, see watchdog.h; the clean-up process
@@ -472,6 +612,7 @@ free_rest:
     free(run.polls);
     dt_labels_close(&run.labels);
     dt_ranks_close(&run.ranks);
+    dt_elastic_close(&run.elastic);
     dt_map_destroy(run.map);
     return run.code;
 }

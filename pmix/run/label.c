@@ -28,43 +28,6 @@ dt_result_t dt_labels_open(struct dt_labels *labels, size_t ranks,
     return DT_SUCCESS;
 }
 
-static dt_result_t add(struct dt_labels *labels, size_t rank, int to, int *fd,
-                       struct dt_error *err)
-{
-    int fds[2];
-    struct dt_label *label = &labels->all[labels->count];
-    *label = (struct dt_label){.rank = rank, .to = to};
-    label->text = malloc(PREFIX_MAX + LINE_MAX_BYTES + 1);
-    if (!label->text)
-        return dt_error_set(err, DT_ERR_NO_MEMORY,
-                            "no memory to label the output");
-    if (pipe2(fds, O_CLOEXEC)) {
-        free(label->text);
-        return dt_error_set(err, DT_ERR_SYSTEM,
-                            "pipe: %s: more ranks than 'ulimit -n' allows "
-                            "with -l",
-                            strerror(errno));
-    }
-    fcntl(fds[0], F_SETFL, O_NONBLOCK);
-    label->from = fds[0];
-    label->len = 0;
-    labels->count++;
-    *fd = fds[1];
-    return DT_SUCCESS;
-}
-
-dt_result_t dt_labels_add(struct dt_labels *labels, size_t rank, int fds[2],
-                          struct dt_error *err)
-{
-    dt_result_t rc = add(labels, rank, STDOUT_FILENO, &fds[0], err);
-    if (rc != DT_SUCCESS)
-        return rc;
-    rc = add(labels, rank, STDERR_FILENO, &fds[1], err);
-    if (rc != DT_SUCCESS)
-        close(fds[0]);
-    return rc;
-}
-
 void dt_labels_poll(const struct dt_labels *labels, struct pollfd *entries)
 {
     for (size_t i = 0; i < labels->count; i++)
@@ -121,6 +84,69 @@ static void print(struct dt_label *label, int times)
     }
 }
 
+/* Print what is left of it, and free. */
+static void finish(struct dt_label *label)
+{
+    print(label, 64);
+    if (label->len)
+        print_line(label, label->text, label->len);
+    if (label->from >= 0)
+        close(label->from);
+    free(label->text);
+}
+
+/* That of the process which the rank had before; NULL if there is none. */
+static struct dt_label *find_old(struct dt_labels *labels, size_t rank, int to)
+{
+    for (size_t i = 0; i < labels->count; i++)
+        if (labels->all[i].rank == rank && labels->all[i].to == to)
+            return &labels->all[i];
+    return NULL;
+}
+
+static dt_result_t add(struct dt_labels *labels, size_t rank, int to, int *fd,
+                       struct dt_error *err)
+{
+    int fds[2];
+    struct dt_label *label = find_old(labels, rank, to);
+    bool is_new = !label;
+    if (is_new)
+        label = &labels->all[labels->count];
+    else
+        finish(label); /* a child of the old process may keep it open */
+    *label = (struct dt_label){.rank = rank, .to = to, .from = -1};
+    label->text = malloc(PREFIX_MAX + LINE_MAX_BYTES + 1);
+    if (!label->text)
+        return dt_error_set(err, DT_ERR_NO_MEMORY,
+                            "no memory to label the output");
+    if (pipe2(fds, O_CLOEXEC)) {
+        free(label->text);
+        label->text = NULL;
+        return dt_error_set(err, DT_ERR_SYSTEM,
+                            "pipe: %s: more ranks than 'ulimit -n' allows "
+                            "with -l",
+                            strerror(errno));
+    }
+    fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    label->from = fds[0];
+    label->len = 0;
+    labels->count += is_new;
+    *fd = fds[1];
+    return DT_SUCCESS;
+}
+
+dt_result_t dt_labels_add(struct dt_labels *labels, size_t rank, int fds[2],
+                          struct dt_error *err)
+{
+    dt_result_t rc = add(labels, rank, STDOUT_FILENO, &fds[0], err);
+    if (rc != DT_SUCCESS)
+        return rc;
+    rc = add(labels, rank, STDERR_FILENO, &fds[1], err);
+    if (rc != DT_SUCCESS)
+        close(fds[0]);
+    return rc;
+}
+
 void dt_labels_print(struct dt_labels *labels)
 {
     for (size_t i = 0; i < labels->count; i++)
@@ -129,15 +155,8 @@ void dt_labels_print(struct dt_labels *labels)
 
 void dt_labels_close(struct dt_labels *labels)
 {
-    for (size_t i = 0; i < labels->count; i++) {
-        struct dt_label *label = &labels->all[i];
-        print(label, 64);
-        if (label->len)
-            print_line(label, label->text, label->len);
-        if (label->from >= 0)
-            close(label->from);
-        free(label->text);
-    }
+    for (size_t i = 0; i < labels->count; i++)
+        finish(&labels->all[i]);
     free(labels->all);
     *labels = (struct dt_labels){0};
 }

@@ -26,8 +26,8 @@ struct dt_labels {
 dt_result_t dt_labels_open(struct dt_labels *labels, size_t ranks,
                            struct dt_error *err);
 
-/* New pipes for the next rank's standard output and error: the rank writes to
- * fds, which are closed on exec. */
+/* New pipes for a rank's standard output and error: it writes to fds, which are
+ * closed on exec. Of a rank that had some before, what is left is printed. */
 dt_result_t dt_labels_add(struct dt_labels *labels, size_t rank, int fds[2],
                           struct dt_error *err);
 

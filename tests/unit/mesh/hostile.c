@@ -521,7 +521,7 @@ static void test_limits(void)
     feed(&lone, 2, join, 5);
     for (size_t i = before; i < lone.n; i++)
         bytes += lone.frame[i]->len;
-    ok(bytes > DT_MESH_BROADCAST_MAX && bytes <= 4 * DT_MESH_BROADCAST_MAX,
+    ok(bytes > DT_MESH_BROADCAST_MAX && bytes <= 16 * DT_MESH_BROADCAST_MAX,
        "of many events %zu bytes are kept", bytes);
     dt_frame_unref(join);
     lone_close(&lone);

@@ -86,6 +86,99 @@ is "--bind with another word" "$(run --bind socket true 2>&1; echo $?)" \
 "dt-run: --bind socket: expected core or none
 64"
 
+# --- elastic jobs -----------------------------------------------------------
+
+# What it prints, sorted, and its exit code.
+sorted() { run "$@" >"$tmp/out" 2>&1; local rc=$?; sort "$tmp/out"; echo $rc; }
+usage() { run "$@" true 2>&1; echo $?; }
+
+is "--elastic 0" "$(usage -n 2 --elastic 0)" \
+"dt-run: --elastic 0: expected a whole number from 1 to 4096
+64"
+is "--elastic that is no number" "$(usage -n 2 --elastic some)" \
+"dt-run: --elastic some: expected a whole number from 1 to 4096
+64"
+is "--elastic with more than there are" "$(usage --elastic 3 -n 2)" \
+"dt-run: --elastic 3: expected 1 to 2, the number of ranks
+64"
+is "--respawn without --elastic" "$(usage -n 2 --respawn 1)" \
+"dt-run: --respawn needs --elastic MIN: how many ranks must be left when no more \
+are started again
+64"
+# shellcheck disable=SC2016
+show='echo ${DT_ELASTIC-none}'
+is "the ranks get the minimum" "$(run -n 1 --elastic 1 sh -c "$show")" 1
+is "  that of a job around this one is not theirs" \
+    "$(DT_ELASTIC=7 run -n 1 sh -c "$show")" none
+is "a rank is lost" "$(sorted --elastic 2 -n 4 "$client" meet-die)" \
+"dt-run: rank 1: killed by signal 9 (Killed)
+rank 0: epoch 1: 0 1 2 3
+rank 0: epoch 2: 0 2 3
+rank 1: epoch 1: 0 1 2 3
+rank 2: epoch 1: 0 1 2 3
+rank 2: epoch 2: 0 2 3
+rank 3: epoch 1: 0 1 2 3
+rank 3: epoch 2: 0 2 3
+0"
+is "too few are left" \
+    "$(sorted --elastic 4 -n 4 "$client" meet-die | grep -v '^rank')" \
+"dt-run: 3 ranks are left, fewer than the minimum of 4 (--elastic): ending the job
+dt-run: rank 1: killed by signal 9 (Killed)
+75"
+is "a rank is started again" \
+    "$(sorted -l --elastic 2 --respawn 3 -n 4 "$client" meet-die)" \
+"0: rank 0: epoch 1: 0 1 2 3
+0: rank 0: epoch 2: 0 1/1 2 3
+1: rank 1: epoch 1: 0 1 2 3
+1: rank 1: epoch 2: 0 1/1 2 3
+2: rank 2: epoch 1: 0 1 2 3
+2: rank 2: epoch 2: 0 1/1 2 3
+3: rank 3: epoch 1: 0 1 2 3
+3: rank 3: epoch 2: 0 1/1 2 3
+dt-run: rank 1: killed by signal 9 (Killed), started again (1 of 3)
+0"
+# shellcheck disable=SC2016
+is "one that fails before PMIx_Init, and once more" \
+    "$(TRIES=$tmp/tries sorted --elastic 2 --respawn 3 -n 3 sh -c \
+    'if [ "$PMIX_RANK" = 1 ] && [ "$(wc -l <"$TRIES" || echo 0)" -lt 2 ]; then
+        echo >>"$TRIES"; exit 3
+    fi 2>/dev/null
+    exec "$0" meet' "$client" | grep -v 'epoch 2')" \
+"dt-run: rank 1: exit code 3, started again (1 of 3)
+dt-run: rank 1: exit code 3, started again (2 of 3)
+rank 0: epoch 1: 0 1/1 2
+rank 1: epoch 1: 0 1/1 2
+rank 2: epoch 1: 0 1/1 2
+0"
+# shellcheck disable=SC2016
+is "one that always fails is lost, and the others go on" \
+    "$(sorted --elastic 2 --respawn 2 -n 3 sh -c \
+    '[ "$PMIX_RANK" = 1 ] && exit 3; exec "$0" meet' "$client" |
+        grep -v 'epoch 2')" \
+"dt-run: rank 1: exit code 3
+dt-run: rank 1: exit code 3, started again (1 of 2)
+dt-run: rank 1: exit code 3, started again (2 of 2)
+rank 0: epoch 1: 0 2
+rank 2: epoch 1: 0 2
+0"
+for code in 75 93; do
+    # shellcheck disable=SC2016
+    is "one that ends with $code is not started again" \
+        "$(sorted --elastic 1 --respawn 2 -n 2 sh -c \
+        '[ "$PMIX_RANK" = 0 ] || exit '$code)" "dt-run: rank 1: exit code $code
+0"
+    is "  and if all do, the job ends with it" "$(sorted --elastic 1 --respawn 2 \
+        -n 1 sh -c "exit $code")" \
+"dt-run: 0 ranks are left, fewer than the minimum of 1 (--elastic): ending the job
+dt-run: rank 0: exit code $code
+$code"
+done
+is "PMIx_Abort ends an elastic job, too" \
+    "$(code run --elastic 1 --respawn 2 -n 4 "$client" abort)" 7
+# shellcheck disable=SC2016
+is "and so does SIGTERM" "$(code run --elastic 1 --respawn 2 -n 2 sh -c \
+    '[ "$PMIX_RANK" = 0 ] && kill $PPID; exec sleep 1000')" 143
+
 # --- and when they end ------------------------------------------------------
 
 out=$(run --no-kill -n 4 "$client" die 2>&1)
