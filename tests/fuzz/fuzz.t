@@ -58,7 +58,7 @@ build() # compiles all sources once, then each target with what it needs
     mkdir "$tmp/obj" || return
     for source in "$top"/lib/base/*.c \
         "$top"/lib/topo/{model,sources,sources/hwloc}/*.c \
-        "$top"/pmix/mesh/*.c \
+        "$top"/pmix/{mesh,membership}/*.c \
         "$top"/pmix/{operations/{pack,store},server/info}.c \
         "$top"/lib/ckpt/format/{build,checksum,checksum_avx2,failure}.c \
         "$top"/lib/ckpt/format/{manifest,manifest_file,manifest_json}.c \
@@ -205,7 +205,7 @@ END
         frame 07
         ;;
     mesh) # a collective of nodes 0 and 1, and its result
-        bytes 01 04 0300 00 01 61 02 00 11 0300 02 02 6162
+        bytes 01 0000 04 0300 00 01 61 02 00 11 0300 02 02 6162
         ;;
     requests) # an allreduce of three numbers
         bytes 00 00000000 0100 61 0100 00060600 04000000 00000000 \

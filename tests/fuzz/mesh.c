@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* mesh.c - a libFuzzer target: one node's mesh among others that send what they
- * like, also what it has sent itself, while its own ranks do one thing and
- * another. All that it begins ends, once. fuzz.t builds it. */
+/* mesh.c - a libFuzzer target: one node's mesh and membership among others that
+ * send what they like, also what it has sent itself, while its own ranks do one
+ * thing and another. All that it begins ends, once. fuzz.t builds it. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "membership/membership.h"
 #include "mesh/mesh.h"
 
+enum { MEMBERSHIP = 5, KIND = 3 }; /* its requests and its broadcasts */
 enum { NODES = 11, PER_NODE = 2, RANKS = NODES * PER_NODE, KEPT = 16 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -15,6 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct world {
     struct dt_cursor input;
     struct dt_mesh *mesh;
+    struct dt_membership *membership;
+    uint32_t numbers; /* of events of others */
     size_t self;
     struct dt_frame *sent[KEPT]; /* what it sent last */
     size_t nsent;
@@ -67,26 +71,32 @@ static void on_send(void *arg, size_t node, struct dt_frame *frame)
 
 static void on_ended(void *arg, size_t rank, const struct dt_mesh_rank *state)
 {
-    (void)arg;
+    const struct world *world = arg;
     check(rank < RANKS && state->ended);
+    dt_membership_rank(world->membership, rank);
 }
 
 static void on_joined(void *arg, size_t rank, uint32_t incarnation)
 {
-    (void)arg;
+    const struct world *world = arg;
     check(rank < RANKS && incarnation > 0);
+    dt_membership_rank(world->membership, rank);
 }
 
 static void on_broadcast(void *arg, size_t from, const void *data, size_t len)
 {
-    (void)arg;
+    const struct world *world = arg;
+    const unsigned char *bytes = data;
     check(from < NODES && (data || len == 0));
+    if (len > 0 && bytes[0] == KIND)
+        dt_membership_received(world->membership, bytes + 1, len - 1);
 }
 
 static void on_node_lost(void *arg, size_t node, const char *why)
 {
     struct world *world = arg;
     check(node < NODES && node != world->self && !strchr(why, '\n'));
+    dt_membership_node_lost(world->membership);
 }
 
 static void on_declared_lost(void *arg, const char *why)
@@ -100,7 +110,9 @@ static void on_asked(void *arg, size_t from, uint64_t ticket, uint32_t what,
 {
     struct world *world = arg;
     check(from < NODES && (data || len == 0));
-    if (what & 1)
+    if (what == MEMBERSHIP)
+        dt_membership_asked(world->membership, from, ticket, data, len);
+    else if (what & 1)
         dt_mesh_answer(world->mesh, ticket, -1, data, len);
     else
         world->tickets[world->ntickets++ % KEPT] = ticket;
@@ -249,6 +261,45 @@ static void ask(struct world *world)
     free(data);
 }
 
+static void ask_who_goes_on(struct world *world)
+{
+    size_t rank = world->self * PER_NODE + next(world, PER_NODE), len;
+    int64_t timeout = (int64_t)next(world, 2) * 10;
+    void *card = next_bytes(world, &len);
+    world->begun++;
+    dt_membership_ask(world->membership, rank, card, len, timeout, on_collected,
+                      world);
+    free(card);
+}
+
+/* A request or a broadcast of the membership, as doc/pmix-wire.md draws them.
+ * Numbers are small, so that some fit. */
+static void send_membership(struct world *world)
+{
+    size_t from = next(world, NODES), kind = next(world, 8), len;
+    bool asks = kind & 1;
+    struct dt_frame *frame = dt_frame_begin(asks ? DT_WIRE_ASK : DT_WIRE_NEWS);
+    if (asks) {
+        dt_frame_uint(frame, 8, 1 + next(world, 256));
+        dt_frame_uint(frame, 4, MEMBERSHIP);
+    } else {
+        dt_frame_uint(frame, 4, from);
+        dt_frame_uint(frame, 4, ++world->numbers);
+        dt_frame_uint(frame, 1, 5); /* BROADCAST */
+        dt_frame_uint(frame, 1, KIND);
+    }
+    dt_frame_uint(frame, 1, kind / 2);
+    dt_frame_uint(frame, 4, next(world, RANKS)); /* the rank, or the term */
+    for (size_t n = next(world, 8); n > 0; n--)
+        dt_frame_uint(frame, 4, next(world, 8));
+    void *data = next_bytes(world, &len);
+    dt_frame_bytes(frame, data, len);
+    check(dt_frame_end(&frame, NULL) == DT_SUCCESS);
+    receive(world, from, frame);
+    dt_frame_unref(frame);
+    free(data);
+}
+
 static void rank_ends(struct world *world)
 {
     size_t rank = world->self * PER_NODE + next(world, PER_NODE);
@@ -268,7 +319,7 @@ static void tell(struct world *world)
 
 static void one_thing(struct world *world)
 {
-    switch (next(world, 11)) {
+    switch (next(world, 14)) {
     case 0:
         send_new(world);
         break;
@@ -304,9 +355,19 @@ static void one_thing(struct world *world)
         else
             dt_mesh_node_left(world->mesh, next(world, NODES));
         break;
+    case 11:
+        ask_who_goes_on(world);
+        break;
+    case 12:
+        send_membership(world);
+        break;
+    case 13:
+        dt_membership_gone(world->membership, world->self * PER_NODE);
+        break;
     default:
         world->now += (int64_t)next(world, 16);
         check(dt_mesh_progress(world->mesh, world->now) >= world->now);
+        dt_membership_progress(world->membership, world->now);
     }
 }
 
@@ -338,9 +399,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     world.self = next(&world, NODES);
     check(dt_mesh_create(&world.mesh, map, world.self, &host, 0, NULL) ==
           DT_SUCCESS);
+    struct dt_membership_config config = {.what = MEMBERSHIP, .kind = KIND};
+    config.minimum = next(&world, 4);
+    config.replaces = next(&world, 2);
+    check(dt_membership_create(&world.membership, world.mesh, map, world.self,
+                               &config, NULL) == DT_SUCCESS);
     while (world.input.at < world.input.end && !world.input.failed)
         one_thing(&world);
     dt_mesh_destroy(world.mesh);
+    dt_membership_destroy(world.membership);
     check(world.begun == world.done);
     for (size_t i = 0; i < KEPT; i++)
         dt_frame_unref(world.sent[i]);
