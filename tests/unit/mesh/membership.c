@@ -543,19 +543,16 @@ static void finish(void)
     sim->decisions = highest_epoch();
 }
 
-static void open_all(const struct weather *weather, uint64_t seed)
+static void open_all(size_t nodes, size_t ranks, bool replaces, uint64_t seed)
 {
     struct net *net = &sim->net;
-    size_t nodes = 1 + seed * 7 % (seed % 16 == 0 ? NET_NODES : 12);
-    if (weather->root) /* the root has grandchildren */
-        nodes = 12 + seed * 7 % (NET_NODES - 12);
-    size_t ranks = nodes + seed * 5 % (3 * nodes);
+    memset(sim, 0, sizeof(*sim));
     net_open(net, nodes, ranks, seed & 1, seed);
     net->hooks = (struct net_hooks){.rank = on_rank,
                                     .node_lost = on_node_lost,
                                     .broadcast = on_broadcast,
                                     .asked = on_asked};
-    sim->replaces = weather->replaces;
+    sim->replaces = replaces;
     sim->minimum = 1 + net_random(net, ranks < 6 ? 2 : ranks / 3);
     const struct dt_membership_config config = {sim->minimum, sim->replaces,
                                                 WHAT, KIND};
@@ -567,21 +564,28 @@ static void open_all(const struct weather *weather, uint64_t seed)
         sim->client[r] = (struct client){.runs = true, .wants = true};
 }
 
+static void close_all(void)
+{
+    for (size_t n = 0; n < sim->net.nodes; n++)
+        if (sim->net.node[n].mesh)
+            net_kill(&sim->net, n);
+    bury();
+    net_close(&sim->net);
+}
+
 static void run(const struct weather *weather, uint64_t seed)
 {
-    memset(sim, 0, sizeof(*sim));
-    open_all(weather, seed);
+    size_t nodes = 1 + seed * 7 % (seed % 16 == 0 ? NET_NODES : 12);
+    if (weather->root) /* the root has grandchildren */
+        nodes = 12 + seed * 7 % (NET_NODES - 12);
+    open_all(nodes, nodes + seed * 5 % (3 * nodes), weather->replaces, seed);
     size_t steps = 20 + net_random(&sim->net, STEPS - 20);
     for (size_t i = 0; i < steps && !sim->net.wrong[0]; i++)
         act(weather);
     settle();
     if (!sim->net.wrong[0])
         finish();
-    for (size_t n = 0; n < sim->net.nodes; n++)
-        if (sim->net.node[n].mesh)
-            net_kill(&sim->net, n);
-    bury();
-    net_close(&sim->net);
+    close_all();
 }
 
 static void season(const struct weather *weather, uint64_t first, uint64_t runs)
@@ -602,6 +606,121 @@ static void season(const struct weather *weather, uint64_t first, uint64_t runs)
     ok(wrong == 0, "%" PRIu64 " runs %s", runs, weather->name);
     diag("%zu epochs, %zu answers, %zu timed out, %zu were refused", decisions,
          answers, timeouts, refused);
+}
+
+/* ---- decisions of a former root that come late, which is rare ---- */
+
+/* Three nodes with a rank each; ranks 1 and 2 have asked. The first node, the
+ * root, is lost, and node 1 is the root of the other two. What they send each
+ * other has not arrived. */
+static void lose_first_root(void)
+{
+    open_all(3, 3, false, 2);
+    sim->minimum = 1;
+    for (size_t rank = 1; rank < 3; rank++)
+        ask(rank, 0);
+    for (size_t node = 1; node < 3; node++)
+        progress(node);
+    net_forget(&sim->net, 0);
+    bury();
+    for (size_t node = 1; node < 3; node++) {
+        dt_mesh_node_lost(sim->net.node[node].mesh, 0, "it is gone");
+        progress(node);
+    }
+}
+
+/* A decision with the requests of these ranks, as of that term. */
+static void inject_decision(size_t node, uint32_t term, uint64_t epoch,
+                            size_t first, size_t last)
+{
+    struct dt_frame *members = dt_frame_begin(DT_WIRE_NEWS);
+    struct dt_frame *frame = dt_frame_begin(DT_WIRE_NEWS);
+    dt_frame_uint(members, 4, last - first + 1);
+    for (size_t rank = first; rank <= last; rank++) {
+        char card[64];
+        size_t len = make_card(card, rank, 0, 1);
+        dt_frame_uint(members, 4, rank);
+        dt_frame_uint(members, 4, 0); /* incarnation */
+        dt_frame_uint(members, 8, 1); /* the first request of its node */
+        dt_frame_blob(members, card, len);
+    }
+    if (dt_frame_end(&members, NULL) != DT_SUCCESS)
+        abort();
+    struct dt_cursor body = dt_frame_body(members);
+    dt_frame_uint(frame, 1, 1); /* DECISION */
+    dt_frame_uint(frame, 4, term);
+    dt_frame_uint(frame, 8, epoch);
+    dt_frame_uint(frame, 4, (size_t)(body.end - body.at));
+    dt_frame_uint(frame, 4, 0);
+    dt_frame_bytes(frame, body.at, (size_t)(body.end - body.at));
+    if (dt_frame_end(&frame, NULL) != DT_SUCCESS)
+        abort();
+    body = dt_frame_body(frame);
+    dt_membership_received(sim->membership[node], body.at,
+                           (size_t)(body.end - body.at));
+    dt_frame_unref(members);
+    dt_frame_unref(frame);
+}
+
+static void inject_holds(size_t node, uint32_t term, uint64_t epoch,
+                         uint32_t decided_in)
+{
+    unsigned char body[17] = {2}; /* HOLDS */
+    dt_wire_put(body + 1, 4, term);
+    dt_wire_put(body + 5, 8, epoch);
+    dt_wire_put(body + 13, 4, decided_in);
+    dt_membership_received(sim->membership[node], body, sizeof(body));
+}
+
+static bool has_epoch(size_t rank, uint64_t epoch, size_t count)
+{
+    size_t node = sim->net.map->node_of[rank];
+    return !client_of(rank)->asks && client_of(rank)->epoch == epoch &&
+           sim->last[node].count == count;
+}
+
+static void test_late_decisions(void)
+{
+    lose_first_root();
+    inject_decision(2, 0, 1, 1, 2);
+    ok(client_of(2)->asks, "a decision of a former root does not count");
+    inject_holds(2, 1, 1, 0);
+    ok(has_epoch(2, 1, 2), "until the new one says that it holds");
+    close_all();
+
+    lose_first_root();
+    inject_holds(2, 1, 1, 0);
+    ok(client_of(2)->asks, "that a decision holds may come before it");
+    inject_decision(2, 0, 1, 1, 2);
+    ok(has_epoch(2, 1, 2), "and then the decision counts");
+    close_all();
+
+    lose_first_root();
+    inject_decision(2, 0, 1, 1, 2);
+    inject_holds(2, 1, 0, 0);
+    ok(client_of(2)->asks, "where it does not hold it never counts");
+    inject_decision(2, 0, 1, 1, 2);
+    ok(client_of(2)->asks, "  nor when it comes later");
+    inject_decision(2, 1, 1, 2, 2);
+    ok(has_epoch(2, 1, 1), "but the epoch that the new root decides");
+    inject_decision(2, 0, 1, 1, 2);
+    inject_decision(2, 0, 2, 1, 2);
+    ok(has_epoch(2, 1, 1), "  and nothing of the former one after it");
+    close_all();
+
+    lose_first_root();
+    unsigned char epoch[17] = {2, 1, 0,
+                               0, 0, 1}; /* term 1, epoch 1 of term 0 */
+    dt_membership_asked(sim->membership[1], 2, (uint64_t)2 << 40 | 200, epoch,
+                        sizeof(epoch));
+    progress(1);
+    progress(1);
+    ok(client_of(1)->asks, "a new root waits for the epoch that another has");
+    inject_decision(1, 0, 1, 1, 2);
+    ok(client_of(1)->asks, "  and when that has come");
+    progress(1);
+    ok(has_epoch(1, 1, 2), "  that is what holds");
+    close_all();
 }
 
 int main(void)
@@ -657,6 +776,7 @@ int main(void)
     sim = malloc(sizeof(*sim));
     if (!sim)
         return 1;
+    test_late_decisions();
     for (size_t i = 0; i < seasons; i++)
         if (seed)
             season(&all[i], strtoull(seed, NULL, 10), 1);
