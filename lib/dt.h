@@ -15,7 +15,8 @@
  * different communicators at the same time; one communicator, its requests
  * and its group belong to one thread at a time. dt_init, dt_finalize,
  * dt_ckpt_open and dt_ckpt_close are called while no other thread of the
- * program is in libdt; a dt_ckpt_t belongs to one thread at a time.
+ * program is in libdt, as is dt_reinit; a dt_ckpt_t belongs to one thread at a
+ * time.
  *
  * Memory. Buffers belong to the caller. A blocking call borrows them until it
  * returns, an i-call until its request is complete, and both, with a stream of
@@ -124,7 +125,8 @@ dt_result_t dt_init(void);
  * everything, requests and communicators too. Collective: a rank
  * that ends after it is no failure, whatever its exit code; one that ends
  * without it is. After PROC_FAILED or TIMED_OUT it does not wait for other
- * ranks. A second dt_init() is not possible. Errors: NOT_INITIALIZED;
+ * ranks. All ranks may call dt_init again; the process leaves its launcher when
+ * it ends by exit or by returning from main. Errors: NOT_INITIALIZED;
  * INVALID_ARG while an engine of dt_grad.h is open; those of the requests and
  * the barrier: everything is freed all the same. */
 dt_result_t dt_finalize(void);
@@ -399,6 +401,85 @@ dt_result_t dt_irecv(void *buf, size_t count, dt_dtype_t dtype, int peer,
  * completed request and set *request to NULL; a NULL request is complete. */
 dt_result_t dt_wait(dt_request_t *request);
 dt_result_t dt_test(dt_request_t *request);
+
+/* ---- going on after a loss ----
+ *
+ * In an elastic job (dt-run --elastic, srun --dt-elastic) the loss of a rank
+ * does not end the others: their calls return PROC_FAILED, and dt_reinit makes
+ * a world of those that live. This is the global restart of Reinit (Laguna et
+ * al. 2016, "Evaluating and extending User-Level Fault Tolerance in MPI
+ * applications") without a new process: a loss concerns all communicators,
+ * which all end with the world. dt_elastic_run puts the state of a training
+ * back, too, and is what most programs want. */
+
+/* Leave the world, whole or broken, and join the one of the ranks that live:
+ * survivors and, where the launcher replaces ranks, the replacements, whose
+ * dt_init it meets. Collective over all of them; a rank that is still in
+ * another call gets PROC_FAILED there, and calls this, too. Blocks until all
+ * have come (bounded by DT_TIMEOUT), also over further losses. Then dt_rank,
+ * dt_size and dt_comm_world are new, ranks being in the order they had;
+ * requests and communicators are freed; memory of dt_mem_alloc keeps its
+ * address and contents, but moves each byte twice from now on; registered
+ * memory stays registered. Engines of dt_grad.h and checkpoints are closed
+ * before. The result is the same on all ranks that get one. Errors:
+ * UNSUPPORTED: the job is not elastic; NOT_INITIALIZED, INVALID_ARG: nothing
+ * has changed. PROC_FAILED: fewer live than the job needs; TIMED_OUT,
+ * BOOTSTRAP, SYSTEM, NO_MEMORY: all is as after dt_finalize. */
+dt_result_t dt_reinit(void);
+
+/* The ranks of comm that the launcher has reported as lost. *count: the room
+ * in ranks, then how many there are. After PROC_FAILED there may be none, where
+ * another rank has left the world. Never blocks. Errors: NOT_INITIALIZED,
+ * INVALID_ARG. */
+dt_result_t dt_comm_get_failed(dt_comm_t comm, int *ranks, int *count);
+
+/* Let all calls on comm, and on all other communicators of this world, fail
+ * with PROC_FAILED from now on, on all ranks, for whatever reason this one has
+ * (MPIX_Comm_revoke of ULFM, Bland et al. 2013). Not collective. */
+dt_result_t dt_comm_revoke(dt_comm_t comm);
+
+/* The state of a training: memory that all ranks have alike, as parameters, the
+ * state of an optimizer, the number of the step and what tells which samples
+ * come next. A commit is a copy in the memory of each rank, so the loss of all
+ * ranks but one loses nothing. A dt_state_t belongs to one thread at a time. */
+typedef struct dt_state *dt_state_t;
+
+/* Errors: INVALID_ARG, NO_MEMORY. Not collective. */
+dt_result_t dt_state_create(dt_state_t *state);
+
+/* Name bytes of data, of the host, which are borrowed until dt_state_destroy.
+ * All before the first commit; all ranks the same, in the same order. Names are
+ * unique, of at most 200 bytes. Not collective. Errors: INVALID_ARG,
+ * NO_MEMORY. */
+dt_result_t dt_state_register(dt_state_t state, const char *name, void *data,
+                              size_t bytes);
+
+/* Keep a copy of everything as it is now. Not collective, but all ranks commit
+ * after the same steps. Error: NO_MEMORY. */
+dt_result_t dt_state_commit(dt_state_t state);
+
+/* Put everything back to the last commit of this rank. NOT_FOUND: there is
+ * none. Not collective. */
+dt_result_t dt_state_rollback(dt_state_t state);
+
+/* Put everything, on all ranks, to the newest commit that any of them has;
+ * where none has one, to what rank 0 has, and commit that. Collective over the
+ * world, blocks. Errors: MISMATCH: other names or sizes on some rank; NO_MEMORY
+ * and those of the collectives: this rank's commit is as it was. */
+dt_result_t dt_state_sync(dt_state_t state);
+
+/* NULL is fine. Not collective. */
+void dt_state_destroy(dt_state_t state);
+
+/* Train: dt_state_sync, then fn(state, arg), and whenever either returns
+ * PROC_FAILED dt_reinit, dt_state_sync and fn again, until it returns something
+ * else, which is returned. fn trains from the step that the state says, commits
+ * after a step or some, closes what it opens on every way out, and returns the
+ * errors of the calls. A line on stderr says who was lost. Collective over the
+ * world, blocks. Errors: those of dt_state_sync, dt_reinit and fn; PROC_FAILED:
+ * fewer ranks live than the job needs, or it is not elastic. */
+dt_result_t dt_elastic_run(dt_result_t (*fn)(dt_state_t state, void *arg),
+                           dt_state_t state, void *arg);
 
 /* ---- preemption and restart ---- */
 

@@ -40,7 +40,8 @@ static dt_result_t solo_open(struct dt_boot **boot, struct dt_error *err)
     struct solo *solo = calloc(1, sizeof(*solo));
     if (!solo)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory to start");
-    solo->base = (struct dt_boot){.ops = &dt_boot_solo, .size = 1, .nnodes = 1};
+    solo->base = (struct dt_boot){
+        .ops = &dt_boot_solo, .size = 1, .most = 1, .nnodes = 1};
     dt_boot_node_name(solo->base.node, sizeof(solo->base.node));
     *boot = &solo->base;
     return DT_SUCCESS;
@@ -56,6 +57,7 @@ static dt_result_t solo_allgather(struct dt_boot *boot, const void *mine,
     if (!copy)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory to start");
     memcpy(copy, mine, len);
+    free((void *)solo->card.data);
     solo->card = all[0] = (struct dt_blob){copy, len};
     return DT_SUCCESS;
 }

@@ -90,10 +90,16 @@ struct dt_board_ops {
     /* Zeroed memory, aligned to a page, of which pieces are posted in place.
      * mem_free returns INVALID_ARG for any other pointer. Closing the transport
      * frees what is left. Errors: SYSTEM, NO_MEMORY. Both are NULL in the
-     * simulator. */
+     * simulator, as is mem_keep. */
     dt_result_t (*mem_alloc)(struct dt_tl *tl, size_t size, void **ptr,
                              struct dt_error *err);
     dt_result_t (*mem_free)(struct dt_tl *tl, void *ptr, struct dt_error *err);
+
+    /* The transport is about to be closed, but this memory stays, private to
+     * the process: *size bytes at the same address, which the caller unmaps.
+     * Errors: INVALID_ARG as above, NO_MEMORY. */
+    dt_result_t (*mem_keep)(struct dt_tl *tl, void *ptr, size_t *size,
+                            struct dt_error *err);
 };
 
 /* The longest piece, in bytes, on a board of so many ranks: ranks of other

@@ -53,8 +53,14 @@ struct dt_tl_req {
 };
 
 struct dt_tl_config {
-    size_t rank, size;              /* in the world */
+    size_t size;                    /* of the world, at most */
     const struct dt_secret *secret; /* of this rank; copied */
+};
+
+/* The world, which is known once all cards are. */
+struct dt_tl_world {
+    size_t rank, size;
+    const struct dt_tl_peer *peers; /* of all ranks */
 };
 
 /* What a rank put on its card for this transport, and its secret; addr NULL:
@@ -84,10 +90,10 @@ struct dt_tl_ops {
      * close. */
     void (*address)(struct dt_tl *tl, const void **addr, size_t *len);
 
-    /* Learn the addresses of all config.size ranks (copied; this rank's own
-     * entry is NULL). Connections may be made later, at the first message.
-     * Errors: SYSTEM, VERSION, NO_MEMORY. */
-    dt_result_t (*connect)(struct dt_tl *tl, const struct dt_tl_peer *peers,
+    /* Learn the number of this rank and the addresses of all (copied; this
+     * rank's own entry is NULL). Connections may be made later, at the first
+     * message. Errors: SYSTEM, VERSION, NO_MEMORY. */
+    dt_result_t (*connect)(struct dt_tl *tl, const struct dt_tl_world *world,
                            struct dt_error *err);
 
     /* Can messages to and from this peer be in GPU memory? Both ends give the

@@ -70,7 +70,7 @@ static void barrier(struct rank *r)
 static void join(struct rank *r)
 {
     struct dt_error err;
-    const struct dt_tl_config config = {.rank = r->me, .size = RANKS};
+    const struct dt_tl_config config = {.size = RANKS};
     const void *addr;
     size_t len;
     need(dt_tl_shm.open(&config, &r->tl, &err) == DT_SUCCESS, "open");
@@ -79,7 +79,8 @@ static void join(struct rank *r)
     barrier(r);
     struct dt_tl_peer peers[RANKS] = {0};
     peers[1 - r->me] = (struct dt_tl_peer){r->page->addr[1 - r->me], len};
-    need(dt_tl_shm.connect(r->tl, peers, &err) == DT_SUCCESS, "connect");
+    const struct dt_tl_world world = {r->me, RANKS, peers};
+    need(dt_tl_shm.connect(r->tl, &world, &err) == DT_SUCCESS, "connect");
     static const size_t ranks[RANKS] = {0, 1};
     const struct dt_board_config board = {
         .serial = 1, .ranks = ranks, .size = RANKS, .index = r->me};

@@ -51,7 +51,7 @@ exports() # LIBRARY HEADER; the list of exports is that of the header
     # what is defined in the header itself is in no library
     inlined=$(grep -oE '^static inline .*\b(dt_[a-z0-9_]+)\(' \
         "$top/lib/$2" | grep -oE 'dt_[a-z0-9_]+\($' | tr -d '(')
-    "$cc" -E -P "$top/lib/$2" | grep -oE '\bdt_[a-z0-9_]+ *\(' |
+    "$cc" -E -P "$top/lib/$2" | sed 's/(\*/[/g' | grep -oE '\bdt_[a-z0-9_]+ *\(' |
         tr -d ' (' | sort -u | grep -vxF "${inlined:-none}" |
         grep -vxF "${3:-none}" >"$tmp/declared"
     grep -vE '^(#|$)' "$top/lib/$1.sym" | sort >"$tmp/listed"

@@ -19,8 +19,8 @@ my $build = $ENV{DT_BUILD} // "$top/build";
 # public headers are open to all, and a room's headers to the rooms inside it.
 my $public = qr{^lib/dt(_grad|_topo)?\.h$};
 my %rooms = (
-    'lib' => ['dt.h dt_grad.h dt_topo.h', 'lib/base lib/coll/api lib/coll/engine
-        lib/gpu'],
+    'lib' => ['dt.h dt_grad.h dt_topo.h', 'lib/base lib/boot lib/coll/api
+        lib/coll/engine lib/gpu'],
     'lib/base' => ['*', 'lib'],
     'lib/topo' => ['sources.h', 'lib/base lib/topo/model'],
     'lib/topo/model' => ['model.h kv.h', 'lib lib/base'],
@@ -55,6 +55,7 @@ my %rooms = (
         lib/ckpt/redundancy'],
     'lib/ckpt' => ['', 'lib lib/base lib/ckpt/format lib/ckpt/load lib/ckpt/save
         lib/ckpt/redundancy lib/exec lib/gpu'],
+    'lib/elastic' => ['', 'lib lib/base'],
     'lib/grad' => ['', 'lib lib/base lib/coll/engine lib/exec
         lib/grad/compress lib/grad/plan'],
     'lib/grad/compress' => ['int8.h', 'lib lib/grad'],
@@ -112,7 +113,7 @@ my %rooms = (
 
 # Where a foreign header may be included.
 my %only_in = (
-    'pmix' => qr{^(lib/boot/pmix\.[ch]|pmix/.*)$},
+    'pmix' => qr{^(lib/boot/(meet|pmix)\.c|pmix/.*)$},
     'uc[pst]/' => qr{^lib/tl/ucx/.*$},
     'cuda' => qr{^lib/gpu/cuda/.*$},
     'slurm/' => qr{^spank/.*$},

@@ -239,3 +239,50 @@ void dt_memory_fini(struct dt_world *world)
     }
     dt_world_unlock(world);
 }
+
+/* ---- from one world to the next ---- */
+
+static dt_result_t keep(struct dt_world *world, struct dt_memory *piece,
+                        struct dt_error *err)
+{
+    struct dt_tl *tl = dt_world_node_tl(world);
+    if (piece->source == USER)
+        unpin(world, piece);
+    memset(piece->handles, 0, sizeof(piece->handles));
+    if (piece->source != SHARED)
+        return DT_SUCCESS;
+    dt_result_t rc = tl->boards->mem_keep(tl, piece->ptr, &piece->size, err);
+    if (rc == DT_SUCCESS)
+        piece->source = PRIVATE;
+    return rc;
+}
+
+dt_result_t dt_memory_keep(struct dt_world *world, struct dt_memory **kept,
+                           struct dt_error *err)
+{
+    dt_result_t rc = DT_SUCCESS;
+    *kept = NULL;
+    dt_world_lock(world);
+    while (world->memory &&
+           (rc = keep(world, world->memory, err)) == DT_SUCCESS) {
+        struct dt_memory *piece = world->memory;
+        world->memory = piece->next;
+        piece->next = *kept;
+        *kept = piece;
+    }
+    dt_world_unlock(world);
+    return rc;
+}
+
+void dt_memory_take(struct dt_world *world, struct dt_memory *kept)
+{
+    dt_world_lock(world);
+    while (kept) {
+        struct dt_memory *piece = kept;
+        kept = piece->next;
+        if (piece->source == USER && pin(world, piece, NULL) != DT_SUCCESS)
+            memset(piece->handles, 0, sizeof(piece->handles));
+        add(world, piece);
+    }
+    dt_world_unlock(world);
+}

@@ -39,9 +39,9 @@ static dt_result_t open_transports(struct dt_world *world,
                                    const struct dt_secret *secret,
                                    struct dt_error *err)
 {
-    const struct dt_tl_config config = {world->rank, world->size, secret};
+    const struct dt_tl_config config = {world->boot->most, secret};
     dt_result_t rc = DT_SUCCESS;
-    if (world->size == 1)
+    if (world->boot->most == 1)
         return rc;
     size_t used = world->boot->nnodes == 1 ? TL_SHM + 1 : DT_CARD_TLS;
     for (size_t i = 0; rc == DT_SUCCESS && i < used; i++)
@@ -49,16 +49,18 @@ static dt_result_t open_transports(struct dt_world *world,
     return rc;
 }
 
-/* An allgather of cards. */
+/* An allgather of cards, from which on rank and size are known. Which rank of
+ * an elastic job is the first is not known before. */
 static dt_result_t exchange(struct dt_world *world,
                             const struct dt_secret *secret,
                             struct dt_card *cards, struct dt_error *err)
 {
+    struct dt_boot *boot = world->boot;
     struct dt_card mine = {.tag_layout = DT_TAG_LAYOUT};
     memcpy(mine.secret, secret->bytes, sizeof(mine.secret));
-    if (world->rank == 0)
+    if (boot->elastic || boot->rank == 0)
         mine.tune = (struct dt_blob){&world->tune, sizeof(world->tune)};
-    memcpy(mine.node, world->boot->node, sizeof(mine.node));
+    memcpy(mine.node, boot->node, sizeof(mine.node));
     for (size_t i = 0; i < DT_CARD_TLS; i++)
         if (world->tl[i])
             kinds[i]->address(world->tl[i], &mine.tl[i].data, &mine.tl[i].len);
@@ -66,12 +68,14 @@ static dt_result_t exchange(struct dt_world *world,
     dt_result_t rc = dt_card_pack(&mine, &bytes, err);
     if (rc != DT_SUCCESS)
         return rc;
-    struct dt_blob *all = calloc(world->size, sizeof(*all));
+    struct dt_blob *all = calloc(boot->most, sizeof(*all));
     if (all)
-        rc = world->boot->ops->allgather(world->boot, bytes.data, bytes.len,
-                                         all, world->timeout, err);
+        rc = boot->ops->allgather(boot, bytes.data, bytes.len, all,
+                                  world->timeout, err);
     else
         rc = no_memory(err);
+    world->rank = boot->rank;
+    world->size = rc == DT_SUCCESS ? boot->size : 0;
     for (size_t r = 0; rc == DT_SUCCESS && r < world->size; r++) {
         rc = dt_card_unpack(&all[r], r, &cards[r], err);
         if (rc == DT_SUCCESS && cards[r].tag_layout != DT_TAG_LAYOUT)
@@ -162,12 +166,13 @@ static dt_result_t connect_transports(struct dt_world *world,
                                                cards[r].tl[i].len, &secrets[r]};
             served += mine;
         }
+        const struct dt_tl_world known = {world->rank, world->size, peers};
         if (served && !world->tl[i]) {
             rc = dt_error_set(err, DT_ERR_BOOTSTRAP,
                               "PMIx reports one node, but the ranks are on %zu",
                               world->layout.nnodes);
         } else if (served) {
-            rc = kinds[i]->connect(world->tl[i], peers, err);
+            rc = kinds[i]->connect(world->tl[i], &known, err);
         } else {
             kinds[i]->close(world->tl[i]);
             world->tl[i] = NULL;
@@ -181,8 +186,9 @@ static dt_result_t connect_ranks(struct dt_world *world,
                                  const struct dt_secret *secret,
                                  struct dt_error *err)
 {
-    struct dt_card *cards = calloc(world->size, sizeof(*cards));
-    struct dt_secret *secrets = calloc(world->size, sizeof(*secrets));
+    const size_t most = world->boot->most;
+    struct dt_card *cards = calloc(most, sizeof(*cards));
+    struct dt_secret *secrets = calloc(most, sizeof(*secrets));
     dt_result_t rc =
         cards && secrets ? exchange(world, secret, cards, err) : no_memory(err);
     for (size_t r = 0; rc == DT_SUCCESS && r < world->size; r++)
@@ -230,21 +236,18 @@ static dt_result_t read_settings(struct dt_world *world, struct dt_error *err)
     return rc;
 }
 
-dt_result_t dt_world_open(struct dt_world **out, struct dt_error *err)
+dt_result_t dt_world_open(struct dt_boot *boot, struct dt_world **out,
+                          struct dt_error *err)
 {
     struct dt_world *world = calloc(1, sizeof(*world));
     if (!world)
         return no_memory(err);
+    world->boot = boot;
     pthread_mutex_init(&world->lock, NULL);
     pthread_mutex_init(&world->create, NULL);
     dt_result_t rc = read_settings(world, err);
     if (rc == DT_SUCCESS)
-        rc = dt_boot_open(&world->boot, err);
-    if (rc == DT_SUCCESS) {
-        world->rank = world->boot->rank;
-        world->size = world->boot->size;
         rc = connect_world(world, err);
-    }
     if (rc != DT_SUCCESS) {
         dt_world_close(world);
         return rc;
@@ -273,10 +276,6 @@ void dt_world_close(struct dt_world *world)
     for (size_t i = 0; i < DT_COMMS; i++)
         if (world->comms[i])
             world->comm_ops->close(world->comms[i]);
-    if (world->over && world->boot->ops->finish)
-        world->boot->ops->finish(world->boot, world->timeout);
-    if (world->boot)
-        world->boot->ops->close(world->boot);
     dt_layout_fini(&world->layout);
     pthread_mutex_destroy(&world->create);
     pthread_mutex_destroy(&world->lock);

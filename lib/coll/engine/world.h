@@ -41,8 +41,8 @@ struct dt_comm_ops {
 
 struct dt_world {
     size_t rank, size;
-    long timeout; /* seconds in which nothing arrives */
-    struct dt_boot *boot;
+    long timeout;                  /* seconds in which nothing arrives */
+    struct dt_boot *boot;          /* borrowed */
     struct dt_tl *tl[DT_CARD_TLS]; /* shm, ucx, tcp; NULL where not needed */
     size_t far;                    /* which of them reaches other nodes */
     struct dt_layout layout;       /* of all ranks */
@@ -68,7 +68,6 @@ struct dt_world {
     struct dt_memory *memory;     /* of dt_mem_alloc and dt_mem_register */
 
     bool check; /* DT_CHECK: compare the arguments of all ranks */
-    bool over;  /* the last barrier has succeeded */
 
     /* DT_SUCCESS, or why everything now fails: set once, with the lock held,
      * after the text, and read without the lock. */
@@ -76,12 +75,12 @@ struct dt_world {
     struct dt_error failure_text;
 };
 
-/* Connect to all ranks: boot, exchange cards, open transports. Collective.
- * Errors: those of dt_init. */
-dt_result_t dt_world_open(struct dt_world **world, struct dt_error *err);
+/* Connect to all ranks: exchange cards, open transports. Collective. Errors:
+ * those of dt_init. */
+dt_result_t dt_world_open(struct dt_boot *boot, struct dt_world **world,
+                          struct dt_error *err);
 
-/* Close the communicators and the transports. Collective if over is set, at
- * once otherwise. NULL is fine. */
+/* Close the communicators and the transports. NULL is fine. */
 void dt_world_close(struct dt_world *world);
 
 /* The transport that reaches another rank. */

@@ -531,6 +531,12 @@ static dt_result_t mem_free(struct dt_tl *tl, void *ptr, struct dt_error *err)
                         ptr);
 }
 
+static dt_result_t mem_keep(struct dt_tl *tl, void *ptr, size_t *size,
+                            struct dt_error *err)
+{
+    return dt_segment_keep(&dt_shm_of(tl)->segments, ptr, size, err);
+}
+
 const struct dt_board_ops dt_shm_boards = {
     .open = board_open,
     .close = board_close,
@@ -540,4 +546,5 @@ const struct dt_board_ops dt_shm_boards = {
     .released = board_released,
     .mem_alloc = mem_alloc,
     .mem_free = mem_free,
+    .mem_keep = mem_keep,
 };

@@ -62,10 +62,27 @@ void dt_segments_init(struct dt_segments *segments, int fd, uint64_t begin)
     *segments = (struct dt_segments){.fd = fd, .size = begin};
 }
 
+/* Unmap a region but for what is kept of it. */
+static void unmap_region(const struct dt_segments *segments,
+                         const struct dt_region *region)
+{
+    uint64_t from = region->offset, end = region->offset + region->len;
+    for (size_t i = 0; i < segments->nused; i++) {
+        const struct dt_segment *s = &segments->used[i];
+        if (!s->kept || s->offset < from || s->offset >= end)
+            continue;
+        if (s->offset > from)
+            munmap(region->base + (from - region->offset), s->offset - from);
+        from = s->offset + s->len;
+    }
+    if (from < end)
+        munmap(region->base + (from - region->offset), end - from);
+}
+
 void dt_segments_fini(struct dt_segments *segments)
 {
     for (size_t i = 0; i < segments->nregions; i++)
-        munmap(segments->region[i].base, segments->region[i].len);
+        unmap_region(segments, &segments->region[i]);
     free(segments->used);
     *segments = (struct dt_segments){.fd = -1};
 }
@@ -180,7 +197,7 @@ dt_result_t dt_segment_alloc(struct dt_segments *segments, size_t len,
         madvise(base, len, MADV_HUGEPAGE);
     memmove(&segments->used[at + 1], &segments->used[at],
             (segments->nused++ - at) * sizeof(*segments->used));
-    segments->used[at] = (struct dt_segment){found, len};
+    segments->used[at] = (struct dt_segment){.offset = found, .len = len};
     *ptr = base;
     *offset = found;
     return DT_SUCCESS;
@@ -220,6 +237,39 @@ bool dt_segment_free(struct dt_segments *segments, void *ptr)
     memmove(&segments->used[i], &segments->used[i + 1],
             (--segments->nused - i) * sizeof(*segments->used));
     return true;
+}
+
+dt_result_t dt_segment_keep(struct dt_segments *segments, void *ptr,
+                            size_t *len, struct dt_error *err)
+{
+    uint64_t offset = dt_segment_find(segments, ptr, 1);
+    size_t i = 0;
+    while (i < segments->nused && segments->used[i].offset != offset)
+        i++;
+    if (!offset || i == segments->nused)
+        return dt_error_set(err, DT_ERR_INVALID_ARG,
+                            "%p is not shared memory of this process", ptr);
+    struct dt_segment *segment = &segments->used[i];
+    void *copy = malloc(segment->len);
+    if (!copy)
+        return dt_no_memory(err);
+    memcpy(copy, ptr, segment->len);
+    /* not mremap, of whose arguments UCX 1.13's hook forgets the last one */
+    void *own = mmap(ptr, segment->len, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (own == MAP_FAILED) {
+        free(copy);
+        return dt_error_set(err, DT_ERR_NO_MEMORY,
+                            "cannot map %zu bytes of memory: %s", segment->len,
+                            strerror(errno));
+    }
+    memcpy(ptr, copy, segment->len);
+    free(copy);
+    segment->kept = true;
+    fallocate(segments->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              (off_t)offset, (off_t)segment->len);
+    *len = segment->len;
+    return DT_SUCCESS;
 }
 
 /* ---- the peers' side ---- */

@@ -12,6 +12,7 @@
 #define DT_TL_SHM_SEGMENT_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "base/error.h"
 
@@ -20,6 +21,7 @@
 struct dt_segment {
     uint64_t offset;
     size_t len;
+    bool kept; /* no longer mapped from the file */
 };
 
 /* Where a range of the file is mapped. */
@@ -61,6 +63,12 @@ void dt_segment_populate(void *ptr, size_t len, bool write);
 
 /* Free it; false: ptr is not the start of such memory. */
 bool dt_segment_free(struct dt_segments *segments, void *ptr);
+
+/* Make such memory, of len bytes in all, private to this process, at the same
+ * address and with the same contents: the caller unmaps it. INVALID_ARG: it is
+ * not the start of such memory; NO_MEMORY. */
+dt_result_t dt_segment_keep(struct dt_segments *segments, void *ptr,
+                            size_t *len, struct dt_error *err);
 
 void dt_segments_fini(struct dt_segments *segments);
 

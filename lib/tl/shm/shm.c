@@ -286,12 +286,11 @@ static void shm_close(struct dt_tl *tl)
 static dt_result_t shm_open(const struct dt_tl_config *config,
                             struct dt_tl **tl, struct dt_error *err)
 {
+    (void)config;
     struct dt_shm *shm = calloc(1, sizeof(*shm));
     if (!shm)
         return dt_no_memory(err);
     shm->tl = (struct dt_tl){.ops = &dt_tl_shm, .boards = &dt_shm_boards};
-    shm->rank = config->rank;
-    shm->size = config->size;
     shm->fd = -1;
     dt_result_t result = dt_inbox_create(&shm->fd, &shm->addr, err);
     if (result != DT_SUCCESS) {
@@ -343,10 +342,14 @@ static dt_result_t connect_peer(struct dt_shm *shm, struct dt_shm_peer *peer,
     return result;
 }
 
-static dt_result_t shm_connect(struct dt_tl *tl, const struct dt_tl_peer *cards,
+static dt_result_t shm_connect(struct dt_tl *tl,
+                               const struct dt_tl_world *world,
                                struct dt_error *err)
 {
     struct dt_shm *shm = dt_shm_of(tl);
+    const struct dt_tl_peer *cards = world->peers;
+    shm->rank = world->rank;
+    shm->size = world->size;
     size_t npeers = 0, my_slot = 0;
     for (size_t rank = 0; rank < shm->size; rank++)
         if (rank != shm->rank && cards[rank].addr) {

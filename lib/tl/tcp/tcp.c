@@ -316,8 +316,6 @@ static dt_result_t tcp_open(const struct dt_tl_config *config,
     if (!tcp)
         return dt_no_memory(err);
     tcp->tl = (struct dt_tl){.ops = &dt_tl_tcp, .slow = true};
-    tcp->rank = config->rank;
-    tcp->size = config->size;
     tcp->secret = *config->secret;
     tcp->epoll = tcp->listener.fd = -1;
     dt_result_t result = start(tcp, err);
@@ -360,10 +358,14 @@ static dt_result_t connect_peer(struct dt_tcp *tcp, size_t rank,
     return DT_SUCCESS;
 }
 
-static dt_result_t tcp_connect(struct dt_tl *tl, const struct dt_tl_peer *cards,
+static dt_result_t tcp_connect(struct dt_tl *tl,
+                               const struct dt_tl_world *world,
                                struct dt_error *err)
 {
     struct dt_tcp *tcp = tcp_of(tl);
+    const struct dt_tl_peer *cards = world->peers;
+    tcp->rank = world->rank;
+    tcp->size = world->size;
     dt_result_t result = DT_SUCCESS;
     struct dt_tcp_peer *peers = calloc(tcp->size, sizeof(*peers));
     if (!peers)

@@ -326,7 +326,6 @@ static dt_result_t ucx_open(const struct dt_tl_config *config,
     if (!ucx)
         return dt_no_memory(err);
     ucx->tl.ops = &dt_tl_ucx;
-    ucx->rank = config->rank;
     ucx->size = config->size;
     ucx->secret = *config->secret;
     result = dt_ucx_start(ucx, gpu_memory, err);
@@ -351,10 +350,14 @@ static void make_keys(struct dt_ucx_peer *peer, const struct dt_secret *secret)
     peer->control_tag = dt_ucx_control_tag(secret);
 }
 
-static dt_result_t ucx_connect(struct dt_tl *tl, const struct dt_tl_peer *cards,
+static dt_result_t ucx_connect(struct dt_tl *tl,
+                               const struct dt_tl_world *world,
                                struct dt_error *err)
 {
     struct dt_ucx *ucx = ucx_of(tl);
+    const struct dt_tl_peer *cards = world->peers;
+    ucx->rank = world->rank;
+    ucx->size = world->size;
     size_t total = 1, used = 0;
     for (size_t rank = 0; rank < ucx->size; rank++)
         total += cards[rank].addr ? cards[rank].len : 0;

@@ -76,7 +76,7 @@ struct dt_board *node_board(struct node_rank *r, uint32_t id, uint64_t serial)
 
 static void join(struct node_rank *r)
 {
-    const struct dt_tl_config config = {.rank = r->me, .size = r->size};
+    const struct dt_tl_config config = {.size = r->size};
     const void *addr;
     size_t len;
     NEED(dt_tl_shm.open(&config, &r->tl, &r->err) == DT_SUCCESS, "open: %s",
@@ -89,7 +89,8 @@ static void join(struct node_rank *r)
     for (size_t i = 0; i < r->size; i++)
         if (i != r->me)
             peers[i] = (struct dt_tl_peer){r->node->addr[i], len};
-    NEED(dt_tl_shm.connect(r->tl, peers, &r->err) == DT_SUCCESS, "connect: %s",
+    const struct dt_tl_world world = {r->me, r->size, peers};
+    NEED(dt_tl_shm.connect(r->tl, &world, &r->err) == DT_SUCCESS, "connect: %s",
          r->err.text);
     r->board = node_board(r, 0, 1);
     node_barrier(r); /* so that no victim dies before all have connected */

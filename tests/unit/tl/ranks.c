@@ -67,7 +67,7 @@ static void set_up_ucx(void)
 void open_tl(struct rank *r)
 {
     struct dt_secret *secret = &r->board->secret[r->me];
-    struct dt_tl_config config = {r->me, r->size, secret};
+    struct dt_tl_config config = {r->size, secret};
     if (r->ops == &dt_tl_ucx)
         set_up_ucx();
     NEED(dt_secret_draw(secret, &r->err) == DT_SUCCESS, "%s", r->err.text);
@@ -89,7 +89,8 @@ dt_result_t try_connect(struct rank *r)
         if (i != r->me)
             peers[i] = (struct dt_tl_peer){
                 r->board->addr[i], r->board->addr_len[i], &r->board->secret[i]};
-    return r->ops->connect(r->tl, peers, &r->err);
+    const struct dt_tl_world world = {r->me, r->size, peers};
+    return r->ops->connect(r->tl, &world, &r->err);
 }
 
 void join(struct rank *r)

@@ -117,13 +117,14 @@ static void case_bad_cards(struct rank *r)
     };
     for (size_t i = 0; i < sizeof(cards) / sizeof(cards[0]); i++) {
         struct dt_tl *own = r->tl;
-        struct dt_tl_config config = {.rank = r->me, .size = r->size};
+        struct dt_tl_config config = {.size = r->size};
         struct dt_tl_peer peers[MAX_RANKS] = {0};
+        const struct dt_tl_world world = {r->me, r->size, peers};
         bad = good;
         ((char *)&bad)[cards[i].change] ^= 0x40;
         peers[after(r)] = (struct dt_tl_peer){&bad, cards[i].len};
         NEED(r->ops->open(&config, &r->tl, &r->err) == DT_SUCCESS, "open");
-        dt_result_t result = r->ops->connect(r->tl, peers, &r->err);
+        dt_result_t result = r->ops->connect(r->tl, &world, &r->err);
         NEED(result == cards[i].result && strstr(r->err.text, cards[i].text),
              "card %zu: %s: %s", i, dt_strerror(result), r->err.text);
         leave(r);
