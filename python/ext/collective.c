@@ -118,6 +118,7 @@ static PyObject *wrap(PyObject *module, dt_comm_t comm)
     Py_INCREF(module);
     self->module = module;
     self->comm = comm;
+    state->comms++;
     pthread_mutex_init(&self->lock, NULL);
     self->rank = dt_comm_rank(comm);
     self->size = dt_comm_size(comm);
@@ -158,6 +159,7 @@ static PyObject *comm_destroy(PyObject *object, PyObject *none)
     struct comm *self = (struct comm *)object;
     dt_result_t rc = DT_SUCCESS;
     (void)none;
+    state_of(self)->comms -= self->comm != NULL;
     Py_BEGIN_ALLOW_THREADS
     pthread_mutex_lock(&self->lock);
     if (self->comm && self->comm != dt_comm_world())
@@ -461,6 +463,8 @@ static void comm_dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     pthread_mutex_destroy(&self->lock);
+    if (self->module && self->comm)
+        state_of(self)->comms--;
     Py_XDECREF(self->module);
     release(object);
     Py_DECREF(type);

@@ -25,6 +25,7 @@ struct state {
     dt_grad_t grad;      /* NULL while the engine is not open */
     unsigned generation; /* how often it has been opened */
     int waiting;         /* calls that have released the GIL */
+    int comms;           /* communicators that can be used */
     PyObject *internal_error;
     PyTypeObject *work_type, *gradients_type, *gradient_type, *comm_type,
         *request_type;

@@ -98,6 +98,26 @@ static PyObject *world_finalize(PyObject *module, PyObject *none)
     Py_RETURN_NONE;
 }
 
+static PyObject *world_reinit(PyObject *module, PyObject *none)
+{
+    (void)none;
+    struct state *state = PyModule_GetState(module);
+    dt_result_t rc;
+    if (state->comms > 0) {
+        PyErr_Format(PyExc_RuntimeError,
+                     "%d communicators of torch.distributed are left: call "
+                     "destroy_process_group() first",
+                     state->comms);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    rc = dt_reinit();
+    Py_END_ALLOW_THREADS
+    if (rc != DT_SUCCESS)
+        return dt_py_wait_error(state, rc);
+    Py_RETURN_NONE;
+}
+
 static PyObject *world_place(PyObject *module, PyObject *none)
 {
     (void)module;
@@ -335,6 +355,8 @@ static PyObject *set_ranks(PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
     {"init", world_init, METH_NOARGS, "dt_init()"},
     {"finalize", world_finalize, METH_NOARGS, "dt_finalize()"},
+    {"reinit", world_reinit, METH_NOARGS,
+     "dt_reinit(): the world of those that live"},
     {"place", world_place, METH_NOARGS,
      "rank, size, local rank, local size, node, nodes"},
     {"open", engine_open, METH_VARARGS,

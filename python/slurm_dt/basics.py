@@ -8,6 +8,7 @@ import sys
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from slurm_dt import _dt
+from slurm_dt._dt import HorovodInternalError
 
 
 class _World:
@@ -65,6 +66,22 @@ def shutdown() -> None:
         for forget in _World.on_shutdown:
             forget()
         _dt.close()
+
+
+def reset() -> None:
+    """Start the engine again after a collective has failed; in an elastic job
+    in a new world, of the ranks that live and the replacements of the others:
+    rank() and size() may be new. All of them call it; it blocks.
+
+    Raises HorovodInternalError when fewer ranks live than the job needs.
+    """
+    try:
+        shutdown()
+    except HorovodInternalError:  # as after a loss
+        pass
+    if os.environ.get("DT_ELASTIC"):
+        _dt.reinit()
+    init()
 
 
 def _leave() -> None:

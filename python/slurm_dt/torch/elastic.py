@@ -3,8 +3,11 @@
 """State that is restored after a failed collective, and a sampler that goes on
 where it was.
 
-The ranks of the world stay the same: after a rank was lost, run() raises the
-error, and the job begins again from its checkpoint (``sbatch --dt-requeue``).
+In an elastic job (``dt-run --elastic``, ``srun --dt-elastic``) the training goes
+on after the loss of ranks, with those that live and the replacements of the
+others. In any other the ranks of the world stay the same: after a loss run()
+raises the error, and the job begins again from its checkpoint (``sbatch
+--dt-requeue``).
 """
 
 import copy
@@ -19,6 +22,24 @@ from slurm_dt.torch import functions
 
 __all__ = ["ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State",
            "TorchState", "run"]
+
+
+_root = 0  # the rank whose state the others take
+
+
+def _take_newest(state: "State") -> List[int]:
+    """Choose the rank whose state counts: the first of those with most commits,
+    as a replacement has none, and as a rank may not have come to the last one.
+    Returns how many each rank has."""
+    global _root
+    commits = functions.allgather_object(state._commits, "commits")
+    _root = commits.index(max(commits))
+    state._commits = commits[_root]
+    return commits
+
+
+def _broadcast_object(obj: Any) -> Any:
+    return functions.broadcast_object(obj, _root)
 
 
 class HostsUpdatedInterrupt(RuntimeError):
@@ -54,7 +75,7 @@ class State:
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
-        """Nothing: the ranks of the world do not change."""
+        """Nothing: ranks come only when others are lost."""
 
     def save(self) -> None:
         """Keep the state in memory."""
@@ -65,7 +86,7 @@ class State:
         raise NotImplementedError
 
     def sync(self) -> None:
-        """Take the state of rank 0."""
+        """Take the state of the rank with the newest commit."""
         raise NotImplementedError
 
     def reset(self) -> None:
@@ -75,8 +96,8 @@ class State:
 class ObjectState(State):
     """Python objects, which are attributes of it."""
 
-    def __init__(self, bcast_object: Callable[[Any], Any] =
-                 functions.broadcast_object,
+    def __init__(self,
+                 bcast_object: Callable[[Any], Any] = _broadcast_object,
                  get_rank: Callable[[], int] = basics.rank,
                  **kwargs: Any) -> None:
         super().__init__()
@@ -114,23 +135,23 @@ class _Handler:
         self.value.load_state_dict(self.saved)
 
     def sync(self) -> None:
-        """Take rank 0's, and keep it."""
+        """Take that of the rank whose state counts, and keep it."""
         self.take()
         self.save()
 
     def take(self) -> None:
         self.value.load_state_dict(
-            functions.broadcast_object(self.value.state_dict()))
+            _broadcast_object(self.value.state_dict()))
 
 
 class _ModelHandler(_Handler):
     def take(self) -> None:
-        functions.broadcast_parameters(self.value.state_dict(), 0)
+        functions.broadcast_parameters(self.value.state_dict(), _root)
 
 
 class _OptimizerHandler(_Handler):
     def take(self) -> None:
-        functions.broadcast_optimizer_state(self.value, 0)
+        functions.broadcast_optimizer_state(self.value, _root)
 
 
 class ElasticSampler(torch.utils.data.Sampler):
@@ -238,15 +259,24 @@ class TorchState(ObjectState):
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator of a function whose first argument is a state. The state is
     synchronized before the function is called. When a collective fails, the
-    state goes back to its last commit, the engine is started again, and the
-    function is called again; but if it fails once more without a commit in
-    between, or the engine does not start, the error is raised."""
+    state goes back to its last commit, the engine is started again, in an
+    elastic job with the ranks that live, and the function is called again; but
+    if it fails once more without a commit in between and with the same ranks,
+    or the engine does not start, the error is raised.
+
+    A replacement begins with the program: between init() and this function it
+    has no collective that the others would not have again.
+    """
 
     @functools.wraps(func)
     def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
-        failed_at = -1
+        failed_at = ranks = None
         while True:
             try:
+                commits = _take_newest(state)
+                if (0 in commits and any(commits)) or len(commits) != ranks:
+                    failed_at = None  # others than before
+                ranks = len(commits)
                 state.sync()
                 return func(state, *args, **kwargs)
             except HorovodInternalError:
@@ -256,8 +286,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
                 state.restore()
             except HostsUpdatedInterrupt:
                 pass
-            basics.shutdown()
-            basics.init()
+            basics.reset()
             state.on_reset()
 
     return wrapper
