@@ -2,7 +2,9 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* context.c - starting UCX, and with which of its transports. Its TCP listens
  * to everybody, and writes where a stranger asks it to, so UCX never gets that
- * one; a node without RDMA is served by another transport of libdt. */
+ * one; a node without RDMA is served by another transport of libdt. Its shared
+ * memory it gets only by name: ranks of one node do not need UCX, and a process
+ * that is killed at the wrong moment leaves its segments in /dev/shm. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,16 +52,17 @@ static bool lists(const char *list, const char *name)
 
 /* The list for UCX in place of the one that is wanted, to be freed; empty: only
  * TCP is wanted. NULL: no memory. */
-static char *without_tcp(const char *wanted)
+static char *choose_transports(const char *wanted)
 {
-    char *list = malloc(strlen(wanted) + sizeof(",tcp")), *end = list;
+    static const char left_out[] = "tcp,sm";
+    char *list = malloc(strlen(wanted) + sizeof(left_out) + 1), *end = list;
     if (!list)
         return NULL;
     *list = 0;
     if (!wanted[*wanted == '^'] || lists(wanted, "all"))
-        strcpy(list, "^tcp");
+        sprintf(list, "^%s", left_out);
     else if (*wanted == '^')
-        sprintf(list, "%s,tcp", wanted);
+        sprintf(list, "%s,%s", wanted, left_out);
     else
         for (size_t len; *wanted; wanted += len + (wanted[len] == ',')) {
             len = strcspn(wanted, ",");
@@ -191,7 +194,7 @@ static dt_result_t configure(struct dt_ucx *ucx, ucp_config_t *config,
                              struct dt_error *err)
 {
     char *wanted = wanted_transports(config);
-    char *list = wanted ? without_tcp(wanted) : NULL;
+    char *list = wanted ? choose_transports(wanted) : NULL;
     dt_result_t result = list ? DT_SUCCESS : no_memory(err);
     if (list && *list) {
         bool named = *list != '^' && !lists(wanted, "tcp");

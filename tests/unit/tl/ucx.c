@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* ucx.c - the UCX transport opens no socket that a stranger could reach, and
- * believes no stranger that reaches it. */
+/* ucx.c - the UCX transport opens no socket that a stranger could reach,
+ * believes no stranger that reaches it, and shares no memory. */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -14,7 +15,21 @@
 /* ---- which transports UCX gets ---- */
 
 /* What a process with the transport open has. */
-enum { OPEN = 1, SOCKETS = 2, FAILED = 4 };
+enum { OPEN = 1, SOCKETS = 2, FAILED = 4, SEGMENTS = 8 };
+
+static bool rdma_is_here; /* libdt is to think so */
+
+/* In front of UCX's own, which libdt asks for the networks. */
+__attribute__((visibility("default"))) void
+ucp_context_print_info(const ucp_context_h context, FILE *stream)
+{
+    __typeof__(&ucp_context_print_info) own =
+        dlsym(RTLD_NEXT, "ucp_context_print_info");
+    own(context, stream);
+    if (rdma_is_here)
+        fputs("#      resource 9  :  md 9  dev 9  flags -- rc_verbs/none:1\n",
+              stream);
+}
 
 /* Does this process have a socket of the internet, listening or not? */
 static bool has_sockets(void)
@@ -29,6 +44,19 @@ static bool has_sockets(void)
     return any;
 }
 
+/* Has UCX shared memory with others? */
+static bool has_segments(void)
+{
+    char line[512];
+    bool any = false;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps && fgets(line, sizeof(line), maps))
+        any = any || strstr(line, "/ucx_shm_") || strstr(line, "/SYSV");
+    if (maps)
+        fclose(maps);
+    return any;
+}
+
 static int open_once(void)
 {
     struct dt_secret secret;
@@ -38,13 +66,14 @@ static int open_once(void)
     if (dt_secret_draw(&secret, &err) != DT_SUCCESS ||
         dt_tl_ucx.open(&config, &tl, &err) != DT_SUCCESS)
         return FAILED;
-    int found = (tl ? OPEN : 0) | (has_sockets() ? SOCKETS : 0);
+    int found = (tl ? OPEN : 0) | (has_sockets() ? SOCKETS : 0) |
+                (has_segments() ? SEGMENTS : 0);
     dt_tl_ucx.close(tl);
     return found;
 }
 
 /* The same, in a program of its own, as UCX reads its settings at the start. */
-static int open_with(const char *tls)
+static int open_with(const char *tls, const char *how)
 {
     int status = 0;
     pid_t pid = fork();
@@ -54,7 +83,7 @@ static int open_with(const char *tls)
         else
             unsetenv("UCX_TLS");
         setenv("UCX_WARN_UNUSED_ENV_VARS", "n", 1);
-        execl("/proc/self/exe", "ucx.t", "open", NULL);
+        execl("/proc/self/exe", "ucx.t", how, NULL);
         _exit(FAILED);
     }
     if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
@@ -97,7 +126,8 @@ static void case_transports(struct rank *r)
     };
     bool verbs = has_verbs();
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]) && !r->me; i++) {
-        int found = open_with(lists[i].tls), want = lists[i].named ? OPEN : 0;
+        int want = lists[i].named ? OPEN | SEGMENTS : 0;
+        int found = open_with(lists[i].tls, "open");
         if (!lists[i].named && verbs)
             found &= ~OPEN;
         NEED(found == want, "UCX_TLS=%s: %d, not %d",
@@ -119,10 +149,21 @@ static void case_file(struct rank *r)
         fclose(file);
     }
     setenv("UCX_CONFIG_DIR", dir, 1);
-    int found = open_with(NULL);
+    int found = open_with(NULL, "open");
     remove(path);
     remove(dir);
-    NEED(found == OPEN, "%d", found);
+    NEED(found == (OPEN | SEGMENTS), "%d", found);
+}
+
+/* A process that is killed while it makes segments leaves them in /dev/shm. */
+static void case_segments(struct rank *r)
+{
+    static const char *const lists[] = {NULL, "", "all", "^tcp", "^cma", "^sm"};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]) && !r->me; i++) {
+        int found = open_with(lists[i], "open-rdma");
+        NEED(found == OPEN, "UCX_TLS=%s: %d, not %d",
+             lists[i] ? lists[i] : "(unset)", found, OPEN);
+    }
 }
 
 /* ---- strangers ---- */
@@ -255,13 +296,15 @@ static void case_stranger(struct rank *r)
 static const struct tl_case cases[] = {
     {"UCX is offered for RDMA or by name, without TCP", case_transports},
     {"so it is with a list in ucx.conf", case_file},
+    {"with RDMA, UCX shares no memory unless it is named", case_segments},
     {"a stranger is not believed", case_stranger},
 };
 
 int main(int argc, char **argv)
 {
     static const struct dt_tl_ops *const transports[] = {&dt_tl_ucx, NULL};
-    if (argc > 1 && !strcmp(argv[1], "open"))
+    rdma_is_here = argc > 1 && !strcmp(argv[1], "open-rdma");
+    if (argc > 1 && !strncmp(argv[1], "open", 4))
         return open_once();
     return run_cases(cases, sizeof(cases) / sizeof(cases[0]), transports, argv);
 }
