@@ -28,16 +28,18 @@ done
 
 headless()
 {
-    local file name text
+    local file name text lines
     for file in "${sources[@]}"; do
-        text=$(head -n 3 "$file")
+        mapfile -n 3 lines <"$file"
+        printf -v text %s "${lines[@]}"
         [[ $text == '/* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) '*' the slurm-dt developers */
 /* '"${file##*/} - "* ]] || echo "$file"
     done
     for file in "${scripts[@]}"; do
         name=${file##*/} name=${name%.in}
-        text=$(head -n 5 "$file")
+        mapfile -n 5 lines <"$file"
+        printf -v text %s "${lines[@]}"
         [[ $text == *'# SPDX-License-Identifier: BSD-3-Clause
 '*"# $name - "* ]] || echo "$file"
     done
@@ -53,18 +55,23 @@ is "the library never ends or shells out of its process" "$(
 # of headers (-I) lists nothing, and what configure makes brings its .in
 unlisted()
 {
-    local file name lists
-    lists=$(sed -E -e 's/-I[^ ]*//g' \
+    sed -E -e 's/-I[^ ]*//g' \
         -e 's/^AC_CONFIG_FILES\(\[(.*)\]\)/\1.in/' \
-        -e 's/^include //' "${makefiles[@]}" configure.ac)
-    for file in "${files[@]}"; do
-        name=$file
-        until [ "$name" = . ] ||
-            grep -qE "(^|[ 	=/])${name//./\\.}( |	|\\\\|$)" <<<"$lists"; do
-            name=$(dirname "$name")
-        done
-        [ "$name" != . ] || echo "$file"
-    done
+        -e 's/^include //' "${makefiles[@]}" configure.ac |
+        awk '
+            NR == FNR {
+                n = split($0, word, /[ \t\\]+/)
+                for (i = 1; i <= n; i++)
+                    do listed[word[i]]; while (sub(/^[^\/=]*[\/=]/, "", word[i]))
+                next
+            }
+            {
+                name = $0
+                while (!(name in listed) && sub(/\/[^\/]*$/, "", name))
+                    ;
+                if (!(name in listed))
+                    print
+            }' - <(printf '%s\n' "${files[@]}")
 }
 is "every file is in the build or the distribution" "$(unlisted)" ""
 
@@ -79,9 +86,11 @@ fi
 version=$(clang-format --version 2>/dev/null |
     sed -E 's/.*version ([0-9]+).*/\1/')
 if [ "$version" = 14 ]; then
-    is "clang-format of ${#sources[@]} files" "$(for file in "${sources[@]}"; do
-        clang-format --dry-run -Werror "$file" 2>/dev/null || echo "$file"
-    done)" ""
+    # all in one run, which takes a tenth of the time of a run for each
+    rc=0
+    out=$(clang-format --dry-run -Werror "${sources[@]}" 2>&1) || rc=$?
+    is "clang-format of ${#sources[@]} files" \
+        "$rc $(grep -oE '^[^ :]+:[0-9]+' <<<"$out" | sort -u)" "0 "
 else
     ok "clang-format # SKIP wanted 14, found ${version:-none}"
 fi
