@@ -5,6 +5,7 @@
  * what comes. */
 #include "requeue/watch.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -300,6 +301,53 @@ static void without_signal(void)
     waitpid(watch.pid, NULL, 0);
 }
 
+/* That a process has open; of this one, also that of this look. */
+static int descriptors(pid_t pid)
+{
+    char path[64];
+    int count = 0;
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    DIR *dir = opendir(path);
+    while (dir && readdir(dir))
+        count++;
+    if (dir)
+        closedir(dir);
+    return count;
+}
+
+/* It receives them in its own time. */
+static bool comes_to(pid_t pid, int wanted)
+{
+    for (int ms = 0; ms < LONG_MS && descriptors(pid) < wanted; ms++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    return descriptors(pid) == wanted;
+}
+
+static void of_descriptors(void)
+{
+    int own = descriptors(getpid());
+    struct dt_watch watch = start_watch(COUNTED);
+    struct leader leader[4];
+    bool exact = true;
+    await_ready(&watch);
+    give_notice("\1"); /* then it opens the file no more */
+    int before = descriptors(watch.pid);
+    for (int i = 0; i < 4; i++) {
+        leader[i] = start_leader();
+        exact = says("++") && exact;
+        dt_watch_add(&watch, leader[i].pid, NULL);
+        exact = says("U") && exact;
+    }
+    ok(exact && comes_to(watch.pid, before + 4),
+       "it has one descriptor more for each leader");
+    for (int i = 0; i < 4; i++) {
+        dt_watch_ended(&watch, leader[i].pid);
+        end_leader(&leader[i]);
+    }
+    ok(!runs(&watch) && descriptors(getpid()) == own,
+       "and slurmstepd has none more");
+}
+
 /* The job may get the notice just as its script ends: not even the first
  * moments of the program that is to requeue it may end by that. */
 static void ended(void)
@@ -358,6 +406,7 @@ int main(void)
     by_slurm(true);
     by_the_same();
     without_signal();
+    of_descriptors();
     ended();
     none();
     unlink(notice);
