@@ -19,8 +19,8 @@ def pkg_config(option):
 
 
 setup(ext_modules=[Extension(
-    "slurm_dt._dt", ["ext/collective.c", "ext/gradients.c", "ext/module.c",
-                     "ext/work.c"],
+    "slurm_dt._dt", ["ext/checkpoint.c", "ext/collective.c", "ext/gradients.c",
+                     "ext/module.c", "ext/work.c"],
     depends=["ext/ext.h"], py_limited_api=True,
     extra_compile_args=["-std=gnu11", "-fvisibility=hidden",
                         *pkg_config("--cflags")],

@@ -4,7 +4,8 @@
  *
  * Any thread may start, test and wait. libdt wants one thread at a time on a
  * communicator, so each has a lock, which is never waited for with the GIL, and
- * never held over more than one call that does not block. */
+ * never held over more than one call that does not block; checkpoints hold the
+ * world's longer. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -20,7 +21,8 @@
 struct comm {
     PyObject_HEAD PyObject *module; /* so that the state stays */
     dt_comm_t comm;                 /* NULL once it is destroyed */
-    pthread_mutex_t lock;
+    pthread_mutex_t own;
+    pthread_mutex_t *lock; /* own, or the world's */
     int rank, size;
 };
 
@@ -59,6 +61,20 @@ struct call {
 /* How many requests this process has started: who waits for some looks whether
  * there are others. */
 static _Atomic unsigned long long started;
+
+/* Of the world's communicator, which several objects may stand for, and which
+ * checkpoints use, too. */
+static pthread_mutex_t world_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void dt_py_lock_world(void)
+{
+    pthread_mutex_lock(&world_lock);
+}
+
+void dt_py_unlock_world(void)
+{
+    pthread_mutex_unlock(&world_lock);
+}
 
 /* ---- errors ---- */
 
@@ -119,7 +135,8 @@ static PyObject *wrap(PyObject *module, dt_comm_t comm)
     self->module = module;
     self->comm = comm;
     state->comms++;
-    pthread_mutex_init(&self->lock, NULL);
+    pthread_mutex_init(&self->own, NULL);
+    self->lock = comm == dt_comm_world() ? &world_lock : &self->own;
     self->rank = dt_comm_rank(comm);
     self->size = dt_comm_size(comm);
     return (PyObject *)self;
@@ -161,11 +178,11 @@ static PyObject *comm_destroy(PyObject *object, PyObject *none)
     (void)none;
     state_of(self)->comms -= self->comm != NULL;
     Py_BEGIN_ALLOW_THREADS
-    pthread_mutex_lock(&self->lock);
+    pthread_mutex_lock(self->lock);
     if (self->comm && self->comm != dt_comm_world())
         rc = dt_comm_destroy(self->comm);
     self->comm = NULL;
-    pthread_mutex_unlock(&self->lock);
+    pthread_mutex_unlock(self->lock);
     Py_END_ALLOW_THREADS
     if (rc != DT_SUCCESS)
         return raise_error(state_of(self), rc, dt_last_error());
@@ -291,13 +308,13 @@ static PyObject *start(struct comm *comm, const struct call *call,
     Py_INCREF(keep);
     self->keep = keep;
     Py_BEGIN_ALLOW_THREADS
-    pthread_mutex_lock(&comm->lock);
+    pthread_mutex_lock(comm->lock);
     if (comm->comm) {
         rc = begin(comm, call, &self->request);
         if (rc != DT_SUCCESS)
             snprintf(text, sizeof(text), "%s", dt_last_error());
     }
-    pthread_mutex_unlock(&comm->lock);
+    pthread_mutex_unlock(comm->lock);
     Py_END_ALLOW_THREADS
     if (rc != DT_SUCCESS) {
         Py_DECREF(self);
@@ -335,14 +352,14 @@ static bool test(struct request *self)
 {
     if (atomic_load(&self->done))
         return true;
-    pthread_mutex_lock(&self->comm->lock);
+    pthread_mutex_lock(self->comm->lock);
     if (!atomic_load(&self->done)) {
         self->result = dt_test(&self->request);
         if (self->result != DT_SUCCESS && self->result != DT_IN_PROGRESS)
             snprintf(self->text, sizeof(self->text), "%s", dt_last_error());
         atomic_store(&self->done, self->result != DT_IN_PROGRESS);
     }
-    pthread_mutex_unlock(&self->comm->lock);
+    pthread_mutex_unlock(self->comm->lock);
     return atomic_load(&self->done);
 }
 
@@ -462,7 +479,7 @@ static void comm_dealloc(PyObject *object)
     struct comm *self = (struct comm *)object;
     PyTypeObject *type = Py_TYPE(object);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    pthread_mutex_destroy(&self->lock);
+    pthread_mutex_destroy(&self->own);
     if (self->module && self->comm)
         state_of(self)->comms--;
     Py_XDECREF(self->module);

@@ -26,9 +26,10 @@ struct state {
     unsigned generation; /* how often it has been opened */
     int waiting;         /* calls that have released the GIL */
     int comms;           /* communicators that can be used */
-    PyObject *internal_error;
+    int checkpoints;     /* that are open */
+    PyObject *internal_error, *mismatch;
     PyTypeObject *work_type, *gradients_type, *gradient_type, *comm_type,
-        *request_type;
+        *request_type, *checkpoint_type;
     PyObject *names; /* that are under way: a set of "SET NAME" */
     /* work that nobody has any more, which may not be complete */
     struct orphan *orphans;
@@ -82,5 +83,18 @@ extern PyType_Spec dt_py_comm_spec, dt_py_request_spec;
 PyObject *dt_py_comm(PyObject *module, PyObject *sequence);
 PyObject *dt_py_poll(PyObject *module, PyObject *args);
 PyObject *dt_py_started(PyObject *module, PyObject *none);
+/* The lock of the world's communicator, not to be waited for with the GIL. */
+void dt_py_lock_world(void);
+void dt_py_unlock_world(void);
+
+/* ---- checkpoint.c ---- */
+
+#define DT_PY_DIMS 32 /* of a tensor in a checkpoint */
+
+extern PyType_Spec dt_py_checkpoint_spec;
+PyObject *dt_py_checkpoint(PyObject *module, PyObject *args);
+PyObject *dt_py_should_exit(PyObject *module, PyObject *none);
+PyObject *dt_py_time_left(PyObject *module, PyObject *none);
+PyObject *dt_py_run(PyObject *module, PyObject *none);
 
 #endif

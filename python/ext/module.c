@@ -110,6 +110,11 @@ static PyObject *world_reinit(PyObject *module, PyObject *none)
                      state->comms);
         return NULL;
     }
+    if (state->checkpoints > 0) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a checkpoint directory is open: close() it first");
+        return NULL;
+    }
     Py_BEGIN_ALLOW_THREADS
     rc = dt_reinit();
     Py_END_ALLOW_THREADS
@@ -379,6 +384,11 @@ static PyMethodDef functions[] = {
     {"poll", dt_py_poll, METH_VARARGS,
      "poll(requests, known, seconds): until one is over or more have started"},
     {"started", dt_py_started, METH_NOARGS, "how many requests there were"},
+    {"checkpoint", dt_py_checkpoint, METH_VARARGS,
+     "checkpoint(dir or None, keep): Checkpoint"},
+    {"should_exit", dt_py_should_exit, METH_NOARGS, "dt_should_exit()"},
+    {"time_left", dt_py_time_left, METH_NOARGS, "dt_time_left()"},
+    {"run", dt_py_run, METH_NOARGS, "dt_run_id(), dt_restart_count()"},
     {NULL},
 };
 
@@ -409,8 +419,13 @@ static int fill(PyObject *module)
         "A collective failed, on all of its ranks: they disagree about it, or "
         "a rank has ended.",
         PyExc_RuntimeError, NULL);
+    state->mismatch = PyErr_NewExceptionWithDoc(
+        "slurm_dt.ckpt.Mismatch",
+        "A checkpoint is intact, but not of this program: its tensors have "
+        "other names, types or shapes.",
+        PyExc_ValueError, NULL);
     if (!state->lost || !state->names || !state->internal_error ||
-        intern(&state->grad_name, "grad") < 0 ||
+        !state->mismatch || intern(&state->grad_name, "grad") < 0 ||
         intern(&state->layout_name, "layout") < 0 ||
         intern(&state->dtype_name, "dtype") < 0 ||
         intern(&state->contiguous_name, "is_contiguous") < 0 ||
@@ -424,7 +439,12 @@ static int fill(PyObject *module)
                  "Gradient") < 0 ||
         add_type(module, &state->comm_type, &dt_py_comm_spec, "Comm") < 0 ||
         add_type(module, &state->request_type, &dt_py_request_spec, "Request") <
-            0)
+            0 ||
+        add_type(module, &state->checkpoint_type, &dt_py_checkpoint_spec,
+                 "Checkpoint") < 0)
+        return -1;
+    Py_INCREF(state->mismatch);
+    if (PyModule_AddObject(module, "Mismatch", state->mismatch) < 0)
         return -1;
     Py_INCREF(state->internal_error);
     return PyModule_AddObject(module, "HorovodInternalError",
@@ -434,8 +454,8 @@ static int fill(PyObject *module)
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "slurm_dt._dt",
-    .m_doc = "libdt's collectives (dt.h) and gradient engine (dt_grad.h), for "
-             "the modules beside it",
+    .m_doc = "libdt's collectives and checkpoints (dt.h), and its gradient "
+             "engine (dt_grad.h), for the modules beside it",
     .m_size = sizeof(struct state),
     .m_methods = functions,
 };

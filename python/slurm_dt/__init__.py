@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the slurm-dt developers
 """slurm-dt for Python: ``import slurm_dt.torch as hvd`` in a Horovod script,
-``import slurm_dt.torch_backend`` for ``init_process_group("dt")``.
+``import slurm_dt.torch_backend`` for ``init_process_group("dt")``, ``from
+slurm_dt import ckpt`` for checkpoints.
 
 This package itself needs no framework: :mod:`slurm_dt.basics` has the world.
 """

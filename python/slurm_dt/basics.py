@@ -18,6 +18,7 @@ class _World:
     is_open = False
     timeline = False
     on_shutdown: List[Callable[[], None]] = []  # forget what is of the engine
+    on_reset: List[Callable[[], None]] = []  # close what is of the world
 
 
 def join_world() -> None:
@@ -80,6 +81,8 @@ def reset() -> None:
     except HorovodInternalError:  # as after a loss
         pass
     if os.environ.get("DT_ELASTIC"):
+        for leave in _World.on_reset:
+            leave()
         _dt.reinit()
     init()
 
