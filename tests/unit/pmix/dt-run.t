@@ -335,8 +335,9 @@ eventually lines "$tmp/up.int" 4
 kill -INT "$pid"
 is_ended "a second interrupt kills" 137
 # shellcheck disable=SC2016
-begin "trap '' TERM; $ready [ \$PMIX_RANK = 0 ] && exit 5
-    while :; do sleep 0.1; done"
+begin "trap '' TERM; $ready
+    while [ \$PMIX_RANK != 0 ] || [ \$(wc -l <\$up) -lt 4 ]; do sleep 0.1; done
+    exit 5"
 eventually grep -q 'exit code 5' "$tmp/err"
 kill -INT "$pid" 2>/dev/null # on a slow machine its time of grace is over
 is_ended "an interrupt kills at once when a rank has failed" 5
