@@ -68,13 +68,19 @@ static dt_result_t open_members(struct dt_comm **comm, struct dt_error *err)
     return rc;
 }
 
-/* The connection to the launcher outlives dt_finalize, as PMIx takes a rank
- * that has left for one that does not come back. */
-__attribute__((destructor)) static void leave_launcher(void)
+static void leave_launcher(void)
 {
-    if (boot && getpid() == joined)
-        boot->ops->close(boot);
+    boot->ops->close(boot);
     boot = NULL;
+}
+
+/* The connection to the launcher outlives dt_finalize, as PMIx takes a rank
+ * that has left for one that does not come back. One that ends without
+ * dt_finalize does not leave: the others are to be told. */
+__attribute__((destructor)) static void leave_at_exit(void)
+{
+    if (boot && !world_comm && getpid() == joined)
+        leave_launcher();
 }
 
 dt_result_t dt_init(void)
