@@ -178,6 +178,29 @@ static PyObject *gradient_submit(PyObject *self, PyObject *tensor)
     Py_RETURN_NONE;
 }
 
+/* residual(address, restore): copy the residual to count F32, or from them */
+static PyObject *gradient_residual(PyObject *self, PyObject *args)
+{
+    struct gradient *g = (struct gradient *)self;
+    unsigned long long address;
+    int restore;
+    if (!PyArg_ParseTuple(args, "Kp", &address, &restore))
+        return NULL;
+    if (!g->all || !g->planned || !has_plan(g->all)) {
+        PyErr_SetString(PyExc_ValueError, "this gradient is not of a plan");
+        return NULL;
+    }
+    float *residual = (float *)(uintptr_t)address;
+    dt_result_t rc =
+        restore ? dt_grad_plan_restore(g->all->plan, g->id, residual,
+                                       (size_t)g->numel)
+                : dt_grad_plan_residual(g->all->plan, g->id, residual,
+                                        (size_t)g->numel);
+    if (rc != DT_SUCCESS)
+        return dt_py_call_error(g->all->state, rc);
+    Py_RETURN_NONE;
+}
+
 static PyObject *gradient_param(PyObject *self, void *unused)
 {
     struct gradient *g = (struct gradient *)self;
@@ -309,6 +332,15 @@ static PyObject *gradients_reset(PyObject *self, PyObject *none)
     reset(all);
     if (rc != DT_SUCCESS)
         return dt_py_wait_error(all->state, rc);
+    Py_RETURN_NONE;
+}
+
+/* make_plan(): before the first step; all ranks of the set call it */
+static PyObject *gradients_make_plan(PyObject *self, PyObject *none)
+{
+    (void)none;
+    if (!make_plan((struct gradients *)self))
+        return NULL;
     Py_RETURN_NONE;
 }
 
@@ -532,6 +564,8 @@ static void gradients_dealloc(PyObject *self)
 static PyMethodDef gradient_methods[] = {
     {"submit", gradient_submit, METH_O,
      "submit(tensor) in place of param.grad"},
+    {"residual", gradient_residual, METH_VARARGS,
+     "residual(address, restore): read it, or write it"},
     {NULL},
 };
 
@@ -564,6 +598,7 @@ static PyMethodDef gradients_methods[] = {
     {"step", gradients_step, METH_NOARGS, "submit the rest, wait for all"},
     {"reset", gradients_reset, METH_NOARGS, "forget the calls of this step"},
     {"pending", gradients_pending, METH_NOARGS, "how many were called"},
+    {"make_plan", gradients_make_plan, METH_NOARGS, "on all ranks"},
     {"has_plan", gradients_has_plan, METH_NOARGS, "whether there is a plan"},
     {"release", gradients_release, METH_NOARGS, "let go of the parameters"},
     {"is_free", gradients_is_free, METH_NOARGS, "released, nothing under way"},

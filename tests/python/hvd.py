@@ -430,6 +430,40 @@ def test_optimizer_eight_bits():
         assert 0 < sent(hvd.Compression.int8) < sent(hvd.Compression.fp16)
 
 
+def test_optimizer_residuals():
+    """With what rounding took away, an interrupted training has the bits of
+    an undisturbed one."""
+    def make(model):
+        return hvd.DistributedOptimizer(
+            torch.optim.SGD(model.parameters(), lr=0.1),
+            model.named_parameters(), compression=hvd.Compression.int8)
+
+    def step_of(first):
+        def step(model, i):
+            model(batch_of(RANK, first + i)).square().sum().backward()
+        return step
+    model = model_of(0).double()
+    undisturbed = train(6, step_of(0), model, make(model))
+    model = model_of(0).double()
+    optimizer = make(model)
+    assert optimizer.residuals() == {}
+    train(3, step_of(0), model, optimizer)
+    kept = optimizer.residuals()
+    names = [name for name, _ in model.named_parameters()]
+    if SIZE > 1:
+        assert sorted(kept) == sorted(names)
+        assert any(r.abs().max() > 0 for r in kept.values())
+    again = model_of(1).double()
+    again.load_state_dict(model.state_dict())
+    other = make(again)
+    other.load_residuals(kept)
+    assert all(torch.equal(r, kept[n]) for n, r in other.residuals().items())
+    assert torch.equal(train(3, step_of(3), again, other), undisturbed)
+    if SIZE > 1:
+        fails(ValueError, other.load_residuals, {names[0]: torch.ones(1)})
+        fails(ValueError, other.load_residuals, {"none": torch.ones(1)})
+
+
 def test_optimizer_layouts():
     """Gradients whose memory has another order on one rank."""
     def values(p, factor):

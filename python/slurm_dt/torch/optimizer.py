@@ -90,6 +90,8 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         self._should_synchronize = True
         self._gradients = None
         self._finish: List[Callable[[], None]] = []
+        self._rounded: Dict[str, Any] = {}  # gradients that go as int8
+        self._residuals: Dict[str, torch.Tensor] = {}  # not restored yet
         if process_set.included() and basics.size() > 1:
             self._register()
 
@@ -133,6 +135,8 @@ class _DistributedOptimizer(torch.optim.Optimizer):
                 ops._REDUCTIONS[self.op], tuple(p.shape), prescale, postscale,
                 planned, other)
             hooks.append(_hook(p, gradient))
+            if planned and wire == torch.int8:
+                self._rounded[self._parameter_names[p]] = gradient
 
     def _submit(self, gradient: Any) -> None:
         """Called by the extension for a gradient that is not simply there:
@@ -186,6 +190,41 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         self._should_synchronize = True
         super(self.__class__, self).load_state_dict(*args, **kwargs)
 
+    def residuals(self) -> Dict[str, torch.Tensor]:
+        """With Compression.int8: what rounding has taken away from each gradient
+        of this rank, to be added in the next step: F32, by the parameters'
+        names. A checkpoint has it, as the rank's own (slurm_dt.ckpt.Own), for
+        the training to go on with the same bits. Between steps; local."""
+        if self._gradients is None or not self._gradients.has_plan():
+            return {name: r.clone() for name, r in self._residuals.items()}
+        found = {}
+        for name, gradient in self._rounded.items():
+            found[name] = torch.empty(gradient.param.shape)
+            gradient.residual(found[name].data_ptr(), False)
+        return found
+
+    def load_residuals(self, residuals: Dict[str, torch.Tensor]) -> None:
+        """Put back what residuals() gave, before the next step. ValueError for
+        other names or shapes."""
+        shapes = {name: gradient.param.shape
+                  for name, gradient in self._rounded.items()}
+        for name, r in residuals.items():
+            if shapes and shapes.get(name) != r.shape:
+                raise ValueError(
+                    f"load_residuals: '{name}' {list(r.shape)}: expected "
+                    + (f"{list(shapes[name])}" if name in shapes else
+                       "names of parameters with Compression.int8"))
+        self._residuals = {name: r.detach().float().clone().contiguous()
+                           for name, r in residuals.items()}
+        if self._gradients is not None and self._gradients.has_plan():
+            self._restore_residuals()
+
+    def _restore_residuals(self) -> None:
+        for name, r in self._residuals.items():
+            if name in self._rounded:
+                self._rounded[name].residual(r.data_ptr(), True)
+        self._residuals = {}
+
     def synchronize(self) -> None:
         """Wait until the gradients are those of all ranks, which all call it.
         HorovodInternalError, on all, when that has failed."""
@@ -193,6 +232,8 @@ class _DistributedOptimizer(torch.optim.Optimizer):
             finish, self._finish = self._finish, []
             if not self._gradients.has_plan():
                 _make_room(self.process_set, self._gradients)
+                self._gradients.make_plan()
+                self._restore_residuals()
             self._gradients.step()
             for function in finish + self._finish:
                 function()
