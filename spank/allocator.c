@@ -5,9 +5,10 @@
 #include "spank_dt.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "elastic.h"
 
 static const char open_mode[] = "SBATCH_OPEN_MODE";
 
@@ -26,47 +27,34 @@ void dt_allocator_option(struct spank_dt *dt)
         append(dt);
 }
 
-/* Is it on the command line? An argument of the script with the same name looks
- * alike; then the log is appended to for no reason, which does no harm. */
-static bool is_typed(const char *option)
-{
-    size_t length = strlen(option), size = 0;
-    bool typed = false;
-    char *word = NULL;
-    FILE *line = fopen("/proc/self/cmdline", "re");
-    while (line && !typed && getdelim(&word, &size, '\0', line) > 0 &&
-           strcmp(word, "--") != 0)
-        typed = !strncmp(word, "--", 2) && !strncmp(word + 2, option, length) &&
-                (!word[2 + length] || word[2 + length] == '=') &&
-                strcmp(word + 2 + length, "=none") != 0;
-    free(word);
-    if (line)
-        fclose(line);
-    return typed;
-}
-
 static void init_sbatch(struct spank_dt *dt)
 {
     const struct dt_option_name *name = &dt_option_name[DT_OPTION_REQUEUE];
     const char *value = getenv(name->variable[DT_CLIENT_SBATCH]);
     dt->is_sbatch = true;
     dt_client_init(dt, DT_CLIENT_SBATCH);
+    /* an argument of the script that looks alike does no harm: the log is
+     * appended to */
     if ((value && *value && strcmp(value, "none") != 0) ||
-        is_typed(name->option))
+        dt_client_typed(DT_OPTION_REQUEUE) == DT_TYPED_VALUE)
         append(dt);
+    dt_elastic_init(dt, DT_CLIENT_SBATCH);
 }
 
 void dt_allocator_init(struct spank_dt *dt)
 {
     if (!strcmp(program_invocation_short_name, "sbatch"))
         init_sbatch(dt);
-    else if (!strcmp(program_invocation_short_name, "salloc"))
+    else if (!strcmp(program_invocation_short_name, "salloc")) {
         dt_client_init(dt, DT_CLIENT_SALLOC);
+        dt_elastic_init(dt, DT_CLIENT_SALLOC);
+    }
 }
 
 void dt_allocator_init_post_opt(spank_t spank, struct spank_dt *dt)
 {
     dt_client_done(dt);
+    dt_elastic_done(dt);
     if (dt->appends)
         unsetenv(open_mode);
     for (int id = 0; id < DT_NOPTIONS; id++) {

@@ -11,6 +11,7 @@
 #include "base/env.h"
 #include "base/number.h"
 #include "base/step.h"
+#include "elastic.h"
 #include "framework/framework.h"
 #include "placement/grant.h"
 #include "placement/table.h"
@@ -20,6 +21,7 @@
 void dt_local_init(struct spank_dt *dt)
 {
     dt_client_init(dt, DT_CLIENT_SRUN);
+    dt_elastic_init(dt, DT_CLIENT_SRUN);
     /* inside a step, the srun of that step has set it for its tasks */
     dt->mpi_is_users = getenv("SLURM_MPI_TYPE") && !getenv("SLURM_STEP_ID");
     dt->in_batch = getenv("SLURM_JOB_ID") && getenv("SLURMD_NODENAME") &&
@@ -61,6 +63,8 @@ void dt_local_init_post_opt(struct spank_dt *dt)
 {
     end_part(dt);
     dt_client_done(dt);
+    dt_elastic_done(dt);
+    dt_elastic_check_server(dt);
     for (int id = 0; id < DT_NOPTIONS; id++)
         if (dt->typed[id] && dt_option_needs_gpus(id) &&
             !dt->given[DT_OPTION_GPUS]) {
@@ -144,7 +148,7 @@ static void open_rendezvous(spank_t spank, const struct spank_dt *dt)
 
 static void choose_server(spank_t spank, const struct spank_dt *dt)
 {
-    int whose = dt->option[DT_OPTION_PMIX].policy;
+    enum dt_pmix_whose whose = dt_pmix_whose(dt);
     unsetenv(DT_ENV_PMIX_MEET);
     if (is_heterogeneous("SLURM_HET_SIZE") ||
         is_heterogeneous("SLURM_PACK_SIZE"))
@@ -165,6 +169,7 @@ void dt_local_user_init(spank_t spank, const struct spank_dt *dt)
         return;
     dt_ckpt_local(spank, dt);
     dt_framework_local(dt);
+    dt_elastic_local(spank, dt);
     if (dt_wants_pmix(dt))
         choose_server(spank, dt);
     if (gpus->type != DT_OPTION_SET)

@@ -52,6 +52,13 @@ const struct dt_option_name dt_option_name[DT_NOPTIONS] = {
                                        "jax ...; help lists them",
                               .has_arg = 1,
                               NAMES("DT_RENDEZVOUS", "dt_rendezvous")},
+    [DT_OPTION_ELASTIC] = {.option = "dt-elastic",
+                           .arginfo = "<min>",
+                           .usage = "go on when ranks or nodes are lost, as "
+                                    "long as <min> tasks are left; help "
+                                    "explains",
+                           .has_arg = 1,
+                           NAMES("DT_ELASTIC", "dt_elastic")},
     [DT_OPTION_CKPT] = {.option = "dt-ckpt",
                         .arginfo = "<dir>",
                         .usage = "where checkpoints are; help explains",
@@ -108,8 +115,8 @@ static parse_item_t parse_place, parse_mask, parse_nic;
 /* A value that is no name of a type and not empty; false: it is malformed. */
 typedef bool parse_value_t(const char *text, struct dt_option *option);
 
-static parse_value_t parse_frameworks, parse_directory, parse_time,
-    parse_redundancy, parse_keep, parse_signal, parse_requeue;
+static parse_value_t parse_frameworks, parse_minimum, parse_directory,
+    parse_time, parse_redundancy, parse_keep, parse_signal, parse_requeue;
 
 _Static_assert(DT_TOPO_MAX_GPUS == 64, "the text about map: says 63");
 
@@ -243,6 +250,23 @@ static const struct {
          "  help         this list\n"
          "What you have set yourself is kept. verbose, prints what was set.\n",
          parse_frameworks},
+    [DT_OPTION_ELASTIC] =
+        {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
+          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
+         "a whole number from 1 to the tasks of the step, none or help",
+         "--dt-elastic=<min>, for programs with libdt (dt_elastic_run, "
+         "hvd.elastic), keeps the\n"
+         "step when ranks or nodes are lost, as long as <min> tasks are left: "
+         "the others go on\n"
+         "without them. It starts slurm-dt's PMIx server, as --dt-pmix does, "
+         "and srun takes\n"
+         "--kill-on-bad-exit=0, --no-kill and --wait=0. Give it to sbatch, "
+         "which takes\n"
+         "--no-kill then, for a job that survives the loss of a node.\n"
+         "  <min>  from 1 to the tasks of the step\n"
+         "  none   as if the option had not been given\n"
+         "  help   this text\n",
+         parse_minimum},
     [DT_OPTION_CKPT] = {{{"none", DT_OPTION_NONE, 0, NULL, NULL},
                          {"help", DT_OPTION_HELP, 0, NULL, NULL}},
                         "a directory, none or help",
@@ -361,6 +385,15 @@ static bool parse_frameworks(const char *text, struct dt_option *option)
     struct dt_frameworks chosen;
     (void)option;
     return strlen(text) < DT_OPTION_TEXT && dt_frameworks_parse(text, &chosen);
+}
+
+static bool parse_minimum(const char *text, struct dt_option *option)
+{
+    uint64_t minimum;
+    if (!take_number(&text, &minimum) || *text)
+        return false;
+    option->count = (uint32_t)minimum;
+    return minimum > 0;
 }
 
 static bool parse_directory(const char *text, struct dt_option *option)

@@ -14,6 +14,7 @@ enum dt_option_id {
     DT_OPTION_CPU_BIND,
     DT_OPTION_PMIX,
     DT_OPTION_RENDEZVOUS,
+    DT_OPTION_ELASTIC,
     DT_OPTION_CKPT,
     DT_OPTION_CKPT_FLUSH,
     DT_OPTION_CKPT_INTERVAL,
@@ -86,7 +87,7 @@ struct dt_option {
     /* a dt_place_policy_t, dt_place_nics_t, dt_place_cpus_t, dt_pmix_whose, or
      * the number of a signal */
     int policy;
-    uint32_t count; /* for DT_PLACE_COUNT */
+    uint32_t count; /* for DT_PLACE_COUNT; of --dt-elastic */
     uint32_t nlist;
     uint64_t list[DT_PLACE_MAX_MAP]; /* of map: and mask: of --dt-gpus */
     char nic[DT_PLACE_MAX_MAP][32];  /* of map: of --dt-nics */

@@ -9,6 +9,7 @@
 #include <slurm/slurm.h>
 
 #include "base/userdir.h"
+#include "elastic.h"
 #include "framework/framework.h"
 #include "log.h"
 #include "placement/discover.h"
@@ -130,7 +131,8 @@ void dt_remote_user_init(spank_t spank, struct spank_dt *dt)
         return;
     count_gpus(spank, dt);
     if (*dt->bad_argument.text || *dt->bad_option[DT_OPTION_PMIX].text ||
-        !dt_server_wanted(spank, dt))
+        !dt_server_wanted(spank, dt) ||
+        dt_elastic_check(spank, dt, NULL) != DT_SUCCESS)
         return;
     if (!dt_remote_user(spank, &user))
         dt_error_set(&dt->no_server, DT_ERR_SYSTEM,
@@ -211,6 +213,7 @@ void dt_remote_task_init(spank_t spank, const struct spank_dt *dt)
     dt_framework_forget(spank);
     if (!dt_wants_pmix(dt) && !*dt->bad_option[DT_OPTION_GPUS].text &&
         !*dt->bad_option[DT_OPTION_PMIX].text &&
+        !*dt->bad_option[DT_OPTION_ELASTIC].text &&
         !*dt->bad_option[DT_OPTION_RENDEZVOUS].text)
         return;
     dt_result_t rc = dt_task_init(spank, dt, &task, &err);

@@ -16,6 +16,8 @@
 #include "option.h"
 #include "requeue/watch.h"
 
+enum { DT_ELASTIC_KEEPERS = 3 }; /* variables of Slurm: elastic.h */
+
 struct spank_dt {
     /* hooks that have run */
     bool loaded, local_user_done, discover_done, user_done, task_done;
@@ -39,6 +41,7 @@ struct spank_dt {
     bool in_batch;     /* srun: a batch script calls it */
     bool is_sbatch;
     bool appends; /* sbatch: the plugin has set open_mode */
+    const char *keeper[DT_ELASTIC_KEEPERS]; /* that the plugin has set */
 
     /* of this node, in slurmstepd */
     size_t step_gpus;              /* before Slurm binds any to a task */
@@ -63,7 +66,19 @@ static inline bool dt_wants_pmix(const struct spank_dt *dt)
 {
     return dt_wants_gpus(dt) ||
            dt->option[DT_OPTION_RENDEZVOUS].type == DT_OPTION_SET ||
+           dt->option[DT_OPTION_ELASTIC].type == DT_OPTION_SET ||
            dt->option[DT_OPTION_PMIX].type == DT_OPTION_SET;
+}
+
+/* Whose PMIx server it is. An elastic step has ours. */
+static inline enum dt_pmix_whose dt_pmix_whose(const struct spank_dt *dt)
+{
+    enum dt_pmix_whose whose =
+        (enum dt_pmix_whose)dt->option[DT_OPTION_PMIX].policy;
+    return whose == DT_PMIX_AUTO &&
+                   dt->option[DT_OPTION_ELASTIC].type == DT_OPTION_SET
+               ? DT_PMIX_SERVER
+               : whose;
 }
 
 /* client.c: srun, sbatch and salloc alike */
@@ -77,6 +92,20 @@ int dt_client_option(struct spank_dt *dt, enum dt_option_id id,
                      const char *text);
 /* Undo dt_client_init, after Slurm has read the options. */
 void dt_client_done(struct spank_dt *dt);
+
+/* The words of the command line of this process, and a NULL; NULL: it cannot be
+ * read. */
+char **dt_client_words(size_t *n);
+void dt_client_free_words(char **words);
+/* What the command line says of an option, the last time. Before Slurm reads
+ * it, nothing tells where the program begins: an argument of the program with
+ * the same name may look alike. */
+enum dt_typed {
+    DT_TYPED_NOT,
+    DT_TYPED_NONE, /* --dt-x=none */
+    DT_TYPED_VALUE,
+};
+enum dt_typed dt_client_typed(enum dt_option_id id);
 
 /* local.c: srun */
 void dt_local_init(struct spank_dt *dt);

@@ -91,6 +91,11 @@ static void next_epoch(struct training *t)
 {
     t->at.epoch++;
     t->at.position = 0;
+    if (dt_rank() == 0) {
+        printf("epoch %lld of %lld, on %d ranks\n", (long long)t->at.epoch,
+               (long long)t->epochs, dt_size());
+        fflush(stdout);
+    }
     sampler_seek(&t->sampler, t->at.epoch, 0);
 }
 

@@ -46,8 +46,8 @@
 /* plugin in srun -> plugin in slurmstepd, which removes it: RAY_AUTH_TOKEN */
 #define DT_ENV_RAY_TOKEN "SLURM_DT_RAY_TOKEN"
 
-/* launcher -> library, from dt-run --elastic: how many ranks must be left for
- * the job to go on when others are lost */
+/* launcher -> library, from dt-run --elastic and srun --dt-elastic: how many
+ * ranks must be left for the job to go on when others are lost */
 #define DT_ENV_ELASTIC "DT_ELASTIC"
 
 /* PMIx server -> supervisor: its socket, pmix/daemon/control_socket.h */

@@ -31,6 +31,8 @@
  *                           program listens at each shared port; absent: 0,
  *                           for ever
  *       together 1          a rank that fails ends all others; absent: 0
+ *       elastic 6           how many ranks must be left for the step to go on
+ *                           when others are lost; absent: it is not elastic
  *       ports 12000-12003   the ports to take for these; absent: any
  *     then, a line each:
  *       started RANK PID    its process

@@ -486,6 +486,7 @@ static dt_result_t open_server(struct daemon *daemon, struct dt_error *err)
         .node = step->node,
         .oversubscribed = oversubscribed(step),
         .auth = step->auth,
+        .elastic_min = step->elastic,
         .launcher = {.arg = daemon,
                      .abort = on_abort,
                      .ended = on_rank_ended,

@@ -111,7 +111,8 @@ static bool read_value(struct dt_step *step, const char *key, char *value,
                    {"hold-own", &step->hold_own, 0, 1},
                    {"hold-shared", &step->hold_shared, 0, 16},
                    {"listen", &step->listen, 0, 604800},
-                   {"together", &step->together, 0, 1}};
+                   {"together", &step->together, 0, 1},
+                   {"elastic", &step->elastic, 1, DT_MAP_MAX_RANKS}};
     const struct {
         const char *key, **text;
     } texts[] = {{"name", &step->name},           {"srun", &step->srun},
@@ -190,6 +191,7 @@ static dt_result_t check(const struct dt_step *step, struct dt_error *err)
         : !step->heartbeat                     ? "heartbeat"
         : !step->limit                         ? "limit"
         : !step->auth                          ? "auth"
+        : step->elastic > step->ranks          ? "elastic"
         : step->nodes > 1 && !step->hosts      ? "meet"
         : step->srun && !are_hosts(step->srun) ? "srun"
         : strlen(step->name) >= sizeof(((struct dt_map_entry *)0)->name)

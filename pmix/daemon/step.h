@@ -20,6 +20,7 @@ struct dt_step {
     uint32_t hold_own, hold_shared;
     uint32_t listen;   /* seconds until programs listen at these; 0: for ever */
     uint32_t together; /* 1: a rank that fails ends all others */
+    uint32_t elastic;  /* ranks that must be left; 0: the step is not elastic */
     /* parts of text; NULL if not given */
     const char *name, *hosts, *srun, *directory, *auth, *munge, *command;
     const char *ports; /* from which held ports are taken: "12000-12003" */

@@ -45,8 +45,9 @@ void dt_framework_configure(spank_t spank, const struct spank_dt *dt, FILE *out)
     uint32_t shared = dt_frameworks_shared(&chosen);
     if (!own && !shared)
         return;
-    fprintf(out, "hold-own %d\nhold-shared %u\ntogether 1\n", own,
-            (unsigned)shared);
+    fprintf(out, "hold-own %d\nhold-shared %u\ntogether %d\n", own,
+            (unsigned)shared,
+            dt->option[DT_OPTION_ELASTIC].type != DT_OPTION_SET);
     if (dt_variable_get(spank, DT_ENV_TIMEOUT, ports, sizeof(ports)) &&
         dt_number_parse(ports, 1, DT_ENV_TIMEOUT_MAX, &limit))
         fprintf(out, "listen %u\n", (unsigned)limit);

@@ -10,6 +10,7 @@
 #include <slurm/slurm.h>
 
 #include "base/env.h"
+#include "elastic.h"
 #include "environment.h"
 #include "placement/nics.h"
 #include "placement/system.h"
@@ -148,7 +149,8 @@ dt_result_t dt_task_apply(spank_t spank, const struct spank_dt *dt,
     if (task->placed)
         bind_cpus(dt, task);
     if ((task->placed && !set_placement(spank, dt, task)) ||
-        !dt_server_set_variables(spank, dt, task->rank))
+        !dt_server_set_variables(spank, dt, task->rank) ||
+        !dt_elastic_task_init(spank, dt))
         return dt_error_set(err, DT_ERR_SYSTEM,
                             "Slurm did not take the task's variables");
     return DT_SUCCESS;

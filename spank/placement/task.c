@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "base/number.h"
+#include "elastic.h"
 #include "framework/framework.h"
 #include "placement/grant.h"
 #include "placement/nics.h"
@@ -293,6 +294,9 @@ dt_result_t dt_task_init(spank_t spank, const struct spank_dt *dt,
     if (*dt->bad_argument.text)
         return dt_error_set(err, DT_ERR_INVALID_ARG, "node %s: %s", task->node,
                             dt->bad_argument.text);
+    rc = dt_elastic_check(spank, dt, err);
+    if (rc != DT_SUCCESS)
+        return rc;
     if (*dt->no_server.text)
         return dt_error_set(err, DT_ERR_BOOTSTRAP,
                             "node %s: no PMIx server (--dt-pmix=none does "

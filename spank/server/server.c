@@ -36,7 +36,7 @@ static bool heterogeneous(spank_t spank)
 bool dt_server_wanted(spank_t spank, const struct spank_dt *dt)
 {
     char meet[16];
-    switch (dt->option[DT_OPTION_PMIX].policy) {
+    switch (dt_pmix_whose(dt)) {
     case DT_PMIX_SERVER:
         return true;
     case DT_PMIX_AUTO:
@@ -159,6 +159,9 @@ static dt_result_t print(spank_t spank, const struct spank_dt *dt,
             dt->auth ? dt->auth : "munge");
     if (dt->munge)
         fprintf(out, "munge %s\n", dt->munge);
+    if (dt->option[DT_OPTION_ELASTIC].type == DT_OPTION_SET)
+        fprintf(out, "elastic %u\n",
+                (unsigned)dt->option[DT_OPTION_ELASTIC].count);
     print_local(spank, step, out);
     print_rendezvous(spank, step, out);
     print_command(spank, out);

@@ -96,7 +96,8 @@ static void clear_environment(void)
         "SLURM_DT_CKPT",          "SLURM_DT_CKPT_FLUSH",
         "SLURM_DT_CKPT_INTERVAL", "SLURM_DT_CKPT_REDUNDANCY",
         "SLURM_DT_CKPT_KEEP",     "SLURM_DT_REQUEUE",
-        "SLURM_DT_NOTICE_SIGNAL", "SLURM_MPI_TYPE",
+        "SLURM_DT_NOTICE_SIGNAL", "SLURM_DT_ELASTIC",
+        "SLURM_DT_RENDEZVOUS",    "SLURM_MPI_TYPE",
         "SLURM_NTASKS",           "SLURM_NPROCS",
         "SLURM_NNODES",           "SLURM_NTASKS_PER_NODE",
         "SLURM_CPUS_PER_TASK"};

@@ -13,7 +13,8 @@ static const char good[] =
     "local 9,4-5\nranks 12\nmeet 10.0.0.1,login 4711\n"
     "directory /tmp/dt-pmix.17.0-1\nheartbeat 30\n"
     "limit 60\nauth munge\ncommand ./a.out -x 1\n"
-    "hold-own 1\nhold-shared 2\ntogether 1\nlisten 60\nports 12000-12003\n";
+    "hold-own 1\nhold-shared 2\ntogether 1\nlisten 60\nelastic 3\nports "
+    "12000-12003\n";
 
 static dt_result_t read_text(const char *text, struct dt_step *step,
                              struct dt_error *err)
@@ -42,7 +43,8 @@ static void test_good(void)
            !strcmp(step.command, "./a.out -x 1"),
        "its strings");
     ok(step.hold_own == 1 && step.hold_shared == 2 && step.together &&
-           step.listen == 60 && !strcmp(step.ports, "12000-12003"),
+           step.listen == 60 && step.elastic == 3 &&
+           !strcmp(step.ports, "12000-12003"),
        "its ports, and that its ranks end together");
 
     struct dt_step_event event;
@@ -135,6 +137,8 @@ int main(void)
     refuses("local", "local 1,\n", DT_ERR_INVALID_ARG);
     refuses("meet", "meet 4711\n", DT_ERR_INVALID_ARG);
     refuses("meet", "meet host 65536\n", DT_ERR_INVALID_ARG);
+    refuses("elastic", "elastic 0\n", DT_ERR_INVALID_ARG);
+    refuses("elastic", "elastic 13\n", DT_ERR_INVALID_ARG);
     refuses("auth", "auth \n", DT_ERR_INVALID_ARG);
     refuses("command", "colour red\n", DT_ERR_INVALID_ARG);
     refuses("command", "nothing\n", DT_ERR_INVALID_ARG);

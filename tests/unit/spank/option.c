@@ -233,6 +233,35 @@ static void test_requeue(void)
         refuses(DT_OPTION_REQUEUE, bad[i], "expected [<max>][,preempt=<n>]");
 }
 
+static void minimum_is(const char *text, uint32_t count)
+{
+    struct dt_option option;
+    struct dt_error err = {""};
+    dt_result_t rc =
+        dt_option_parse(DT_OPTION_ELASTIC, text, "--x", &option, &err);
+    if (!ok(rc == DT_SUCCESS && option.type == DT_OPTION_SET &&
+                option.count == count,
+            "--dt-elastic=%s", text))
+        diag("result %d, \"%s\"", rc, err.text);
+}
+
+static void test_elastic(void)
+{
+    minimum_is("1", 1);
+    minimum_is("12", 12);
+    minimum_is("1000000000", 1000000000);
+    parses(DT_OPTION_ELASTIC, "none", "none", DT_OPTION_NONE, 0, "");
+    parses(DT_OPTION_ELASTIC, "help", "help", DT_OPTION_HELP, 0, "");
+    static const char *const bad[] = {
+        "0",   "-1", "+1",  "1.5",    "2x",         "2-4",
+        " 2",  "2 ", "two", "none,2", "1000000001", "99999999999999999999",
+        "0x2", ","};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        refuses(DT_OPTION_ELASTIC, bad[i],
+                "expected a whole number from 1 to the tasks of the step, none "
+                "or help");
+}
+
 static void signal_is(const char *text, int number)
 {
     parses(DT_OPTION_NOTICE_SIGNAL, text, text, DT_OPTION_SET, number, "");
@@ -457,6 +486,7 @@ int main(void)
     test_lists();
     test_ckpt();
     test_requeue();
+    test_elastic();
     test_signal();
     test_others();
     test_devices();
