@@ -89,7 +89,7 @@ static void set_lost(struct pmix_boot *self, const struct end *end)
     if ((pmix_rank_t)number->rank != end->number)
         snprintf(label, sizeof(label), " (number %u of the launcher)",
                  end->number);
-    if (end->code)
+    if (end->code && *end->code) /* 0: not by its exit */
         snprintf(code, sizeof(code), " (exit code %d)", *end->code);
     if (end->event == PMIX_ERR_PROC_TERM_WO_SYNC)
         dt_error_set(&self->loss, DT_ERR_PROC_FAILED,
