@@ -105,6 +105,7 @@ class _Progress:
 
 
 _progress = _Progress()
+_alive: Set["DtBackend"] = set()  # what wraps a group does not keep its methods
 
 
 def _asked_by_torch() -> bool:
@@ -210,8 +211,8 @@ class _Work(dist._Work):
             _progress.want()
             raise dist.DistBackendError(
                 f"dt: {self.what} was not over after {seconds:g} s: have all "
-                f"ranks of the group called it? timeout= of init_process_group "
-                f"or new_group sets this time")
+                f"ranks of the group called it? The timeout of "
+                f"init_process_group or new_group sets this time")
         self.complete()
         if self.error:
             raise self.error
@@ -348,6 +349,7 @@ class DtBackend(Backend):
         self._options = Backend.Options("dt", timeout)
         self._options.global_ranks_in_group = ranks
         self._seconds = timeout.total_seconds()
+        _alive.add(self)
 
     # -- the group --
 
@@ -400,6 +402,7 @@ class DtBackend(Backend):
         """Complete what is under way, and leave the group; all its ranks do."""
         if os.getpid() != self._pid:
             return
+        _alive.discard(self)
         for work in self._own_works():
             work.wait()
         comm, self._comm = self._comm, None
@@ -410,6 +413,7 @@ class DtBackend(Backend):
         """Leave the group without waiting for others: what is under way fails
         on this rank."""
         self._comm = None
+        _alive.discard(self)
         for work in self._own_works():
             work.abort()
         _progress.want()  # tensors stay until libdt does not use them

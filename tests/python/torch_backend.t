@@ -71,6 +71,11 @@ print(f"sum {x.sum().item()}\n", end="", flush=True)' 2>&1)
 is "a group that is destroyed completes its work" \
     "$(grep -c '^sum 6.0$' <<<"$out")" 2
 
+out=$(TORCH_DISTRIBUTED_DEBUG=DETAIL ranks 2 -c "$begin"'
+dist.all_reduce(x)
+print(f"sum {x.sum().item()}\n", end="", flush=True)' 2>&1)
+is "in the debug mode that wraps each group" "$(grep -c '^sum 6.0$' <<<"$out")" 2
+
 out=$(ranks 2 -c "$begin"'
 if rank == 0:
     work = dist.all_reduce(x, async_op=True)
