@@ -174,13 +174,18 @@ static dt_result_t leave(struct dt_grad *grad, struct dt_error *err)
         last = &work->chain;
     }
     pthread_mutex_lock(&grad->submit);
-    for (work = first; work; work = work->chain)
+    rc = atomic_load(&grad->failure); /* that ends nothing which comes later */
+    for (work = first; rc == DT_SUCCESS && work; work = work->chain)
         dt_work_tell(work);
+    if (rc != DT_SUCCESS)
+        *err = grad->failure_text;
     pthread_mutex_unlock(&grad->submit);
+    const bool told = rc == DT_SUCCESS;
     while (first) {
         work = first;
         first = work->chain;
-        dt_grad_progress_await(grad, dt_work_is_over, work, -1);
+        if (told)
+            dt_grad_progress_await(grad, dt_work_is_over, work, -1);
         if (rc == DT_SUCCESS)
             rc = dt_work_result(work, err);
         dt_work_destroy(work);
