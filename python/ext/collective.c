@@ -23,6 +23,7 @@ struct comm {
     dt_comm_t comm;                 /* NULL once it is destroyed */
     pthread_mutex_t own;
     pthread_mutex_t *lock; /* own, or the world's */
+    unsigned world;        /* in which it was made */
     int rank, size;
 };
 
@@ -65,6 +66,22 @@ static _Atomic unsigned long long started;
 /* Of the world's communicator, which several objects may stand for, and which
  * checkpoints use, too. */
 static pthread_mutex_t world_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* How many worlds this process has left by dt_reinit, which frees all requests
+ * and communicators: what is of an earlier world is not given to libdt any
+ * more. Who looks at the number, and then calls libdt, holds this for reading.
+ */
+static pthread_rwlock_t leaving = PTHREAD_RWLOCK_INITIALIZER;
+static unsigned world;
+
+void dt_py_leave_world(void)
+{
+    pthread_rwlock_wrlock(&leaving);
+    world++;
+    pthread_rwlock_unlock(&leaving);
+}
+
+static const char LEFT[] = "this rank has left that world by reset()";
 
 void dt_py_lock_world(void)
 {
@@ -134,6 +151,7 @@ static PyObject *wrap(PyObject *module, dt_comm_t comm)
     Py_INCREF(module);
     self->module = module;
     self->comm = comm;
+    self->world = world;
     state->comms++;
     pthread_mutex_init(&self->own, NULL);
     self->lock = comm == dt_comm_world() ? &world_lock : &self->own;
@@ -170,7 +188,8 @@ PyObject *dt_py_comm(PyObject *module, PyObject *sequence)
     return wrap(module, comm);
 }
 
-/* Free it, which is collective; the world's only ends its use here. */
+/* Free it, which is collective; the world's only ends its use here. After the
+ * loss of a rank, of which other calls have told, it waits for nobody. */
 static PyObject *comm_destroy(PyObject *object, PyObject *none)
 {
     struct comm *self = (struct comm *)object;
@@ -179,13 +198,27 @@ static PyObject *comm_destroy(PyObject *object, PyObject *none)
     state_of(self)->comms -= self->comm != NULL;
     Py_BEGIN_ALLOW_THREADS
     pthread_mutex_lock(self->lock);
-    if (self->comm && self->comm != dt_comm_world())
+    if (self->comm && self->lock != &world_lock)
         rc = dt_comm_destroy(self->comm);
     self->comm = NULL;
     pthread_mutex_unlock(self->lock);
     Py_END_ALLOW_THREADS
-    if (rc != DT_SUCCESS)
+    if (rc != DT_SUCCESS && rc != DT_ERR_PROC_FAILED)
         return raise_error(state_of(self), rc, dt_last_error());
+    Py_RETURN_NONE;
+}
+
+/* End its use here alone: libdt keeps it until the world is left. */
+static PyObject *comm_abandon(PyObject *object, PyObject *none)
+{
+    struct comm *self = (struct comm *)object;
+    (void)none;
+    state_of(self)->comms -= self->comm != NULL;
+    Py_BEGIN_ALLOW_THREADS
+    pthread_mutex_lock(self->lock);
+    self->comm = NULL;
+    pthread_mutex_unlock(self->lock);
+    Py_END_ALLOW_THREADS
     Py_RETURN_NONE;
 }
 
@@ -352,14 +385,18 @@ static bool test(struct request *self)
 {
     if (atomic_load(&self->done))
         return true;
+    pthread_rwlock_rdlock(&leaving);
     pthread_mutex_lock(self->comm->lock);
     if (!atomic_load(&self->done)) {
-        self->result = dt_test(&self->request);
+        const bool left = self->comm->world != world;
+        self->result = left ? DT_ERR_PROC_FAILED : dt_test(&self->request);
         if (self->result != DT_SUCCESS && self->result != DT_IN_PROGRESS)
-            snprintf(self->text, sizeof(self->text), "%s", dt_last_error());
+            snprintf(self->text, sizeof(self->text), "%s",
+                     left ? LEFT : dt_last_error());
         atomic_store(&self->done, self->result != DT_IN_PROGRESS);
     }
     pthread_mutex_unlock(self->comm->lock);
+    pthread_rwlock_unlock(&leaving);
     return atomic_load(&self->done);
 }
 
@@ -505,6 +542,7 @@ static PyMethodDef comm_methods[] = {
      "start(kind, in, out, count, dtype, op, root, counts, keep): Request"},
     {"place", comm_place, METH_NOARGS, "rank, size"},
     {"destroy", comm_destroy, METH_NOARGS, "dt_comm_destroy(), collective"},
+    {"abandon", comm_abandon, METH_NOARGS, "it cannot be used any more here"},
     {NULL},
 };
 

@@ -86,6 +86,9 @@ PyObject *dt_py_started(PyObject *module, PyObject *none);
 /* The lock of the world's communicator, not to be waited for with the GIL. */
 void dt_py_lock_world(void);
 void dt_py_unlock_world(void);
+/* dt_reinit comes next: requests that are not over fail from now on. Without
+ * the GIL. */
+void dt_py_leave_world(void);
 
 /* ---- checkpoint.c ---- */
 

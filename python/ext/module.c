@@ -98,28 +98,47 @@ static PyObject *world_finalize(PyObject *module, PyObject *none)
     Py_RETURN_NONE;
 }
 
+/* RuntimeError: this world cannot be left yet. */
+static bool have_no_comms(const struct state *state)
+{
+    if (state->comms > 0)
+        PyErr_Format(PyExc_RuntimeError,
+                     "%d communicators of torch.distributed are left: call "
+                     "destroy_process_group() first",
+                     state->comms);
+    return state->comms == 0;
+}
+
 static PyObject *world_reinit(PyObject *module, PyObject *none)
 {
     (void)none;
     struct state *state = PyModule_GetState(module);
     dt_result_t rc;
-    if (state->comms > 0) {
-        PyErr_Format(PyExc_RuntimeError,
-                     "%d communicators of torch.distributed are left: call "
-                     "destroy_process_group() first",
-                     state->comms);
+    if (!have_no_comms(state))
         return NULL;
-    }
     if (state->checkpoints > 0) {
         PyErr_SetString(PyExc_RuntimeError,
                         "a checkpoint directory is open: close() it first");
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
+    dt_py_leave_world();
     rc = dt_reinit();
     Py_END_ALLOW_THREADS
     if (rc != DT_SUCCESS)
         return dt_py_wait_error(state, rc);
+    Py_RETURN_NONE;
+}
+
+static PyObject *world_revoke(PyObject *module, PyObject *none)
+{
+    (void)none;
+    if (!have_no_comms(PyModule_GetState(module)))
+        return NULL;
+    dt_comm_t world = dt_comm_world();
+    dt_result_t rc = world ? dt_comm_revoke(world) : DT_SUCCESS;
+    if (rc != DT_SUCCESS)
+        return dt_py_wait_error(PyModule_GetState(module), rc);
     Py_RETURN_NONE;
 }
 
@@ -362,6 +381,8 @@ static PyMethodDef functions[] = {
     {"finalize", world_finalize, METH_NOARGS, "dt_finalize()"},
     {"reinit", world_reinit, METH_NOARGS,
      "dt_reinit(): the world of those that live"},
+    {"revoke", world_revoke, METH_NOARGS,
+     "dt_comm_revoke(), before reinit(): what is under way fails on all ranks"},
     {"place", world_place, METH_NOARGS,
      "rank, size, local rank, local size, node, nodes"},
     {"open", engine_open, METH_VARARGS,

@@ -17,4 +17,6 @@ except ImportError as _error:
 
 HorovodInternalError = _dt.HorovodInternalError
 
-__all__ = ["HorovodInternalError"]
+from slurm_dt.basics import reset  # noqa: E402
+
+__all__ = ["HorovodInternalError", "reset"]

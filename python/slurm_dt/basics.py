@@ -4,8 +4,11 @@
 
 import atexit
 import os
+import signal
 import sys
-from typing import Any, Callable, Dict, List, Optional, Sequence
+import threading
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from slurm_dt import _dt
 from slurm_dt._dt import HorovodInternalError
@@ -17,17 +20,37 @@ class _World:
     pid: Optional[int] = None  # of the process that called init first
     is_open = False
     timeline = False
+    process_sets: List[Any] = []  # that init() was given
     on_shutdown: List[Callable[[], None]] = []  # forget what is of the engine
     on_reset: List[Callable[[], None]] = []  # close what is of the world
 
 
+@contextmanager
+def _ended_by_interrupt() -> Iterator[None]:
+    """Have Ctrl-C end the program at once while ranks wait for each other, as
+    no exception can be raised before they have come; unless the program handles
+    it."""
+    handler = signal.getsignal(signal.SIGINT)
+    mine = (handler is signal.default_int_handler and
+            threading.current_thread() is threading.main_thread())
+    if mine:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        if mine:
+            signal.signal(signal.SIGINT, handler)
+
+
 def join_world() -> None:
     """Join the job's world, without the engine of :func:`init`; a second call
-    does nothing. All ranks call it; it blocks. The program leaves the world at
-    its end. Raises HorovodInternalError when the ranks do not find each other.
+    does nothing. All ranks call it; it blocks, and Ctrl-C ends the program. It
+    leaves the world at its end. Raises HorovodInternalError when the ranks do
+    not find each other.
     """
     if _World.pid is None:
-        _dt.init()
+        with _ended_by_interrupt():
+            _dt.init()
         _World.pid = os.getpid()
         atexit.register(_leave)
 
@@ -39,7 +62,9 @@ def init(comm: Optional[Sequence[int]] = None,
     A second call does nothing. After :func:`shutdown` it starts again, in the
     same world. ``process_sets``: sets of :class:`ProcessSet` to add, equal on
     all ranks; the text "dynamic" is taken for none, as sets can be added at any
-    time. ``comm``, a part of the world, is not supported.
+    time. In an elastic job they are added again in each new world, but for
+    those with a rank that it does not have; one of all its ranks is the
+    world's. ``comm``, a part of the world, is not supported.
 
     Raises HorovodInternalError when the ranks do not find each other.
     """
@@ -50,41 +75,86 @@ def init(comm: Optional[Sequence[int]] = None,
     if _World.is_open:
         return
     join_world()
-    _dt.open(0, 0, 0.0, 0.0)
+    _World.process_sets = list(process_sets or ()) \
+        if process_sets != "dynamic" else []
+    _start_over_losses()
+
+
+def _is_elastic() -> bool:
+    return bool(os.environ.get("DT_ELASTIC"))
+
+
+def _start() -> None:
+    """Start the engine, with the process sets that init() was given."""
+    with _ended_by_interrupt():
+        _dt.open(0, 0, 0.0, 0.0)
     _World.is_open = True
-    if process_sets and process_sets != "dynamic":
-        from slurm_dt.torch.process_sets import add_process_set
-        for process_set in process_sets:
-            add_process_set(process_set)
+    if _World.process_sets:
+        from slurm_dt.torch.process_sets import add_of_init
+        add_of_init(_World.process_sets, _is_elastic())
+
+
+def _start_over_losses() -> None:
+    """Start the engine; in an elastic job, where a rank is lost before all have
+    started it, in the next world."""
+    for left in reversed(range(100)):  # one loss after the other
+        try:
+            _start()
+            return
+        except HorovodInternalError:
+            if not left or not _is_elastic():
+                raise
+        _leave_world()
+
+
+def _leave_world() -> None:
+    """Stop the engine, and join the world of those that live."""
+    _dt.revoke()  # so that the others come, and nobody waits for them
+    try:
+        shutdown()
+    except (HorovodInternalError, OSError):  # as after a loss
+        pass
+    for leave in _World.on_reset:
+        leave()
+    with _ended_by_interrupt():
+        _dt.reinit()
 
 
 def shutdown() -> None:
     """Stop the engine. All ranks call it; it returns when all have. What cannot
     complete any more fails. The world stays, for another :func:`init`."""
     if _World.is_open:
-        stop_timeline()
-        _World.is_open = False
-        for forget in _World.on_shutdown:
-            forget()
-        _dt.close()
+        try:
+            stop_timeline()
+        finally:
+            _World.is_open = False
+            for forget in _World.on_shutdown:
+                forget()
+            _dt.close()
 
 
 def reset() -> None:
-    """Start the engine again after a collective has failed; in an elastic job
-    in a new world, of the ranks that live and the replacements of the others:
-    rank() and size() may be new. All of them call it; it blocks.
+    """Go on after the loss of a rank: join a new world, of the ranks that live
+    and the replacements of the others. All of them call it, or join the world
+    for the first time; it blocks, and Ctrl-C ends the program. rank() and
+    size() may be new. The engine of :func:`init` is started again if it was
+    open, which then all do. Where the job is not elastic the engine is all that
+    is started again: ranks that were lost stay so.
 
-    Raises HorovodInternalError when fewer ranks live than the job needs.
+    Process groups of torch.distributed are destroyed before, else RuntimeError.
+    HorovodInternalError: fewer ranks live than the job needs; the job is not
+    elastic, and there was no engine.
     """
-    try:
-        shutdown()
-    except HorovodInternalError:  # as after a loss
-        pass
-    if os.environ.get("DT_ELASTIC"):
-        for leave in _World.on_reset:
-            leave()
-        _dt.reinit()
-    init()
+    was_open = _World.is_open
+    if _is_elastic() or not was_open:
+        _leave_world()
+    else:
+        try:
+            shutdown()
+        except HorovodInternalError:
+            pass
+    if was_open:
+        _start_over_losses()
 
 
 def _leave() -> None:

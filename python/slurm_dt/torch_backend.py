@@ -399,12 +399,17 @@ class DtBackend(Backend):
         return [w for w in list(_progress.works) if w.group is self]
 
     def shutdown(self) -> None:
-        """Complete what is under way, and leave the group; all its ranks do."""
+        """Complete what is under way, and leave the group; all its ranks do.
+        After the loss of a rank it waits for nobody."""
         if os.getpid() != self._pid:
             return
         _alive.discard(self)
         for work in self._own_works():
-            work.wait()
+            try:
+                work.wait()
+            except dist.DistBackendError:
+                if not work.over:
+                    raise
         comm, self._comm = self._comm, None
         if comm:
             comm.destroy()
@@ -412,8 +417,10 @@ class DtBackend(Backend):
     def abort(self) -> None:
         """Leave the group without waiting for others: what is under way fails
         on this rank."""
-        self._comm = None
         _alive.discard(self)
+        comm, self._comm = self._comm, None
+        if comm:
+            comm.abandon()
         for work in self._own_works():
             work.abort()
         _progress.want()  # tensors stay until libdt does not use them
@@ -715,10 +722,14 @@ def _rendezvous(url: str, timeout: timedelta = timedelta(minutes=30),
                               wait_for_workers=False)
         text = f"{host} {store.port}".encode()
         where[:len(text)] = torch.tensor(list(text), dtype=torch.uint8)
-    request = _dt.comm(None).start(_BCAST, 0, where.data_ptr(), len(where),
-                                   _U8, 0, 0, None, where)
-    if not request.wait(timeout.total_seconds()):
-        raise dist.DistBackendError("dt: the ranks did not find each other")
+    comm = _dt.comm(None)
+    try:
+        request = comm.start(_BCAST, 0, where.data_ptr(), len(where), _U8, 0, 0,
+                             None, where)
+        if not request.wait(timeout.total_seconds()):
+            raise dist.DistBackendError("dt: the ranks did not find each other")
+    finally:
+        comm.destroy()
     if store is None:
         host, port = bytes(where.tolist()).rstrip(b"\0").decode().split()
         store = dist.TCPStore(host, int(port), size, False, timeout)

@@ -671,6 +671,24 @@ def test_shutdown_and_init():
         same(p.grad, torch.full_like(p, (SIZE - 1) / 2).detach())
 
 
+def test_optimizer_of_a_set_that_has_changed():
+    mine = hvd.add_process_set([0])
+    p = torch.nn.Parameter(torch.ones(2))
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD([p], lr=0.1), [("p", p)], process_set=mine)
+    hvd.shutdown()
+    hvd.init()
+    other = hvd.add_process_set([1])
+    hvd.add_process_set(mine)
+    p.grad = torch.ones(2)
+    if RANK == 0:
+        fails(ValueError, optimizer.step)
+    else:
+        optimizer.step()
+    for process_set in (mine, other):
+        hvd.remove_process_set(process_set)
+
+
 def test_timeline():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "timeline")

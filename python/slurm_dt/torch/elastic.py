@@ -13,6 +13,8 @@ raises the error, and the job begins again from its checkpoint (``sbatch
 import copy
 import functools
 import random
+import traceback
+import uuid
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
@@ -25,17 +27,21 @@ __all__ = ["ElasticSampler", "HostsUpdatedInterrupt", "ObjectState", "State",
 
 
 _root = 0  # the rank whose state the others take
+_process = uuid.uuid4().hex  # a replacement is another one
 
 
-def _take_newest(state: "State") -> List[int]:
+def _take_newest(state: "State", failures: int) -> Tuple[Any, int]:
     """Choose the rank whose state counts: the first of those with most commits,
     as a replacement has none, and as a rank may not have come to the last one.
-    Returns how many each rank has."""
+    Returns who the ranks are and how many commits that one has, and how often
+    any of them has failed: the same on all."""
     global _root
-    commits = functions.allgather_object(state._commits, "commits")
+    every = functions.allgather_object(
+        (_process, state._commits, failures), "commits")
+    processes, commits, failed = zip(*every)
     _root = commits.index(max(commits))
     state._commits = commits[_root]
-    return commits
+    return (processes, state._commits), max(failed)
 
 
 def _broadcast_object(obj: Any) -> Any:
@@ -94,7 +100,8 @@ class State:
 
 
 class ObjectState(State):
-    """Python objects, which are attributes of it."""
+    """Python objects, which are attributes of it. They are copied when they are
+    kept, and pickled for other ranks."""
 
     def __init__(self,
                  bcast_object: Callable[[Any], Any] = _broadcast_object,
@@ -107,11 +114,11 @@ class ObjectState(State):
         self.restore()
 
     def save(self) -> None:
-        self._saved_state = {name: getattr(self, name)
-                             for name in self._saved_state}
+        self._saved_state = copy.deepcopy(
+            {name: getattr(self, name) for name in self._saved_state})
 
     def restore(self) -> None:
-        for name, value in self._saved_state.items():
+        for name, value in copy.deepcopy(self._saved_state).items():
             setattr(self, name, value)
 
     def sync(self) -> None:
@@ -187,7 +194,8 @@ class ElasticSampler(torch.utils.data.Sampler):
     def load_state_dict(self, state_dict: Dict[str, int]) -> None:
         self.epoch = state_dict["epoch"]
         self.processed_num = state_dict["processed_num"]
-        self.reset()
+        if basics.is_initialized():  # else the ranks are not known yet
+            self.reset()
 
     def reset(self) -> None:
         """Divide what was not processed among the ranks there are."""
@@ -258,11 +266,12 @@ class TorchState(ObjectState):
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator of a function whose first argument is a state. The state is
-    synchronized before the function is called. When a collective fails, the
-    state goes back to its last commit, the engine is started again, in an
-    elastic job with the ranks that live, and the function is called again; but
-    if it fails once more without a commit in between and with the same ranks,
-    or the engine does not start, the error is raised.
+    synchronized before the function is called. When a collective fails, or the
+    function raises HorovodInternalError on any rank, the engine is started
+    again, in an elastic job with the ranks that live; the state goes back to
+    its last commit, and the function is called again. If it fails once more
+    without a commit in between and with the same ranks, or if the engine does
+    not start, the error is raised.
 
     A replacement begins with the program: between init() and this function it
     has no collective that the others would not have again.
@@ -270,23 +279,28 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(func)
     def wrapper(state: State, *args: Any, **kwargs: Any) -> Any:
-        failed_at = ranks = None
+        error = HorovodInternalError("others have failed twice")
+        last, failures = None, 0
         while True:
             try:
-                commits = _take_newest(state)
-                if (0 in commits and any(commits)) or len(commits) != ranks:
-                    failed_at = None  # others than before
-                ranks = len(commits)
+                now, failures = _take_newest(state, failures)
+                if now != last:
+                    last, failures = now, 0
+                if failures >= 2:
+                    break
                 state.sync()
                 return func(state, *args, **kwargs)
-            except HorovodInternalError:
-                if failed_at == state._commits:
-                    raise
-                failed_at = state._commits
-                state.restore()
+            except HorovodInternalError as e:
+                error = e
+                failures += 1
+                traceback.clear_frames(e.__traceback__)  # what they hold
+                try:
+                    basics.reset()
+                finally:
+                    state.restore()
             except HostsUpdatedInterrupt:
-                pass
-            basics.reset()
+                basics.reset()
             state.on_reset()
+        raise error
 
     return wrapper

@@ -42,7 +42,10 @@ def broadcast_parameters(params: Any, root_rank: int) -> None:
 
 def _fill_state(optimizer: torch.optim.Optimizer,
                 model: Optional[torch.nn.Module]) -> None:
-    """Have an optimizer make its state, by a step with gradients of zero."""
+    """Have an optimizer make its state, by a step with gradients of zero, which
+    leaves the parameters as they are, also where weights decay."""
+    before = [(p, p.detach().clone()) for group in optimizer.param_groups
+              for p in group["params"]]
     sparse = {p for m in (model.modules() if model else ())
               if isinstance(m, torch.nn.Embedding) and m.sparse
               for p in m.parameters()}
@@ -57,6 +60,9 @@ def _fill_state(optimizer: torch.optim.Optimizer,
         super(optimizer.__class__, optimizer).step()
     else:
         optimizer.step()
+    with torch.no_grad():
+        for p, value in before:
+            p.copy_(value)
 
 
 def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int,

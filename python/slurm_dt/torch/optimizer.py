@@ -97,9 +97,9 @@ class _DistributedOptimizer(torch.optim.Optimizer):
 
     def _register(self) -> None:
         """Have each gradient call its object of the extension."""
+        self._set = ops.Options(process_set=self.process_set).set
         self._gradients = _dt.gradients(
-            ops.Options(process_set=self.process_set).set,
-            self.backward_passes_per_step, torch.strided)
+            self._set, self.backward_passes_per_step, torch.strided)
         prescale = postscale = 1.0
         if self.op == Average:
             prescale = 1.0 / self.gradient_predivide_factor
@@ -225,9 +225,23 @@ class _DistributedOptimizer(torch.optim.Optimizer):
                 self._rounded[name].residual(r.data_ptr(), True)
         self._residuals = {}
 
+    def _check_set(self) -> None:
+        """ValueError for an optimizer of another world, whose process set is
+        not the same in this one."""
+        if self._gradients is None:
+            same = basics.size() == 1 or not self.process_set.included()
+        else:
+            same = self._set == ops.Options(process_set=self.process_set).set
+        if not same:
+            raise ValueError(f"DistributedOptimizer: {self.process_set} has "
+                             "other ranks or another number since the world "
+                             "has changed: make the optimizer again")
+
     def synchronize(self) -> None:
         """Wait until the gradients are those of all ranks, which all call it.
         HorovodInternalError, on all, when that has failed."""
+        if self._gradients is None or not self._gradients.has_plan():
+            self._check_set()
         if self._gradients is not None:
             finish, self._finish = self._finish, []
             if not self._gradients.has_plan():

@@ -96,6 +96,20 @@ def add_process_set(
     return process_set
 
 
+def add_of_init(process_sets: Iterable[Any], elastic: bool) -> None:
+    """Add those that init() was given; in an elastic job as far as the world,
+    which may be smaller than it was, has them."""
+    for process_set in process_sets:
+        ranks = process_set.ranks or []
+        if elastic and max(ranks, default=0) >= basics.size():
+            continue
+        if elastic and len(ranks) == basics.size():
+            process_set.process_set_id = 0
+            _added.add(process_set)
+        else:
+            add_process_set(process_set)
+
+
 def remove_process_set(process_set: ProcessSet) -> bool:
     """Remove a set, of which nothing may be under way. All ranks of the world
     call it; it blocks. False for one that was not added, and for the world."""
