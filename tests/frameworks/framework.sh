@@ -62,6 +62,11 @@ need_framework() # NAME
     pypi | both)
         # shellcheck disable=SC2086 # a list
         pypi "$name" "$source" $packages ;;
+    given)
+        python=${DT_TORCH-}
+        if [ -z "$python" ] || ! "$python" -I -c "import ${packages%%==*}"; then
+            skip_all "DT_TORCH names no Python with $packages"
+        fi ;;
     *) skip_all "no line $1 in $here/versions" ;;
     esac
     echo "# version $("$python" -I -c 'import importlib.metadata as m, sys
