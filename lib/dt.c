@@ -136,7 +136,8 @@ static dt_result_t check_leave(const char *call, struct dt_error *err)
 {
     if (!world_comm)
         return dt_error_set(err, DT_ERR_NOT_INITIALIZED,
-                            "%s: call it between dt_init and dt_finalize",
+                            "%s: there was no dt_init, or dt_finalize has been "
+                            "called",
                             call);
     dt_result_t rc = dt_group_refuse(call, err);
     if (rc == DT_SUCCESS && world_comm->world->grads > 0)

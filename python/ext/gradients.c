@@ -191,11 +191,11 @@ static PyObject *gradient_residual(PyObject *self, PyObject *args)
         return NULL;
     }
     float *residual = (float *)(uintptr_t)address;
-    dt_result_t rc =
-        restore ? dt_grad_plan_restore(g->all->plan, g->id, residual,
-                                       (size_t)g->numel)
-                : dt_grad_plan_residual(g->all->plan, g->id, residual,
-                                        (size_t)g->numel);
+    dt_result_t rc = restore
+                         ? dt_grad_plan_restore(g->all->plan, g->id, residual,
+                                                (size_t)g->numel)
+                         : dt_grad_plan_residual(g->all->plan, g->id, residual,
+                                                 (size_t)g->numel);
     if (rc != DT_SUCCESS)
         return dt_py_call_error(g->all->state, rc);
     Py_RETURN_NONE;

@@ -476,11 +476,13 @@ static bool retry(struct dt_request *request)
     return moved;
 }
 
+/* One that is done, but whose transport was revoked meanwhile, stays in
+ * progress until the failure is known. */
 static bool progress_local(struct dt_request *request)
 {
     struct dt_local *local = &request->local;
     struct dt_tl *tl = local->board->tl;
-    bool moved = dt_local_progress(local);
+    bool moved = !local->done && dt_local_progress(local);
     request->comm->steps += moved;
     request->released = local->released;
     request->notice |= local->notice;
