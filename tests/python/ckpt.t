@@ -11,19 +11,6 @@
 need_package
 here=$top/tests/python
 
-every_function() # N FILE WHAT
-{
-    local names name
-    mapfile -t names < <(sed -nE 's/^def (test_[a-z0-9_]+)\(\):$/\1/p' "$2")
-    out=$(ranks "$1" "$2" 2>&1)
-    is "$3: exit code" "$?" 0
-    for name in "${names[@]}"; do
-        is "$3: ${name//_/ }" "$(grep -c "^ok $name\$" <<<"$out")" "$1"
-    done
-    [ "$(grep -c '^ok' <<<"$out")" -eq $(($1 * ${#names[@]})) ] ||
-        tap_show output "$out"
-}
-
 export ROOT=$tmp/root
 mkdir "$ROOT"
 for n in 1 2 3; do

@@ -8,15 +8,8 @@
 need_package
 here=$top/tests/python
 
-mapfile -t names < <(sed -nE 's/^def (test_[a-z0-9_]+)\(\):$/\1/p' "$here/hvd.py")
 for n in 2 3; do
-    out=$(ranks "$n" "$here/hvd.py" 2>&1)
-    is "$n ranks: exit code" "$?" 0
-    for name in "${names[@]}"; do
-        is "$n ranks: ${name//_/ }" "$(grep -c "^ok $name\$" <<<"$out")" "$n"
-    done
-    [ "$(grep -c '^ok' <<<"$out")" -eq $((n * ${#names[@]})) ] ||
-        tap_show output "$out"
+    every_function $n "$here/hvd.py" "$n ranks"
 done
 
 # Who waits until the time is over does not pass.

@@ -4,6 +4,9 @@
 #   need_package       the package as it was built, in $PYTHONPATH, and torch;
 #                      or the test says SKIP
 #   ranks N ARG...     N ranks of Debian's Python with these arguments
+#   every_function N PROGRAM LABEL
+#                      each function test_... of the program says ok on each of
+#                      N ranks
 # shellcheck shell=bash
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -35,4 +38,17 @@ ranks() # N ARG...
 {
     timeout -k 5 "${RANKS_TIMEOUT:-320}" "$build/pmix/dt-run" --bind none \
         --no-kill -n "$1" "$python" "${@:2}"
+}
+
+every_function() # N PROGRAM LABEL
+{
+    local names name out
+    mapfile -t names < <(sed -nE 's/^def (test_[a-z0-9_]+)\(\):$/\1/p' "$2")
+    out=$(ranks "$1" "$2" 2>&1)
+    is "$3: exit code" "$?" 0
+    for name in "${names[@]}"; do
+        is "$3: ${name//_/ }" "$(grep -c "^ok $name\$" <<<"$out")" "$1"
+    done
+    [ "$(grep -c '^ok' <<<"$out")" -eq $(($1 * ${#names[@]})) ] ||
+        tap_show output "$out"
 }

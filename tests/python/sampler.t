@@ -12,15 +12,7 @@ here=$top/tests/python
 export ROOT=$tmp/root
 for n in 2 1 3; do
     [ "$n" != 3 ] || export LAST=1
-    mapfile -t names < <(
-        sed -nE 's/^def (test_[a-z0-9_]+)\(\):$/\1/p' "$here/sampler.py")
-    out=$(ranks "$n" "$here/sampler.py" 2>&1)
-    is "$n ranks: exit code" "$?" 0
-    for name in "${names[@]}"; do
-        is "$n ranks: ${name//_/ }" "$(grep -c "^ok $name\$" <<<"$out")" "$n"
-    done
-    [ "$(grep -c '^ok' <<<"$out")" -eq $((n * ${#names[@]})) ] ||
-        tap_show output "$out"
+    every_function "$n" "$here/sampler.py" "$n ranks"
 done
 
 out=$("$python" -c 'import sys

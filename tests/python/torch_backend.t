@@ -9,21 +9,8 @@
 need_package
 here=$top/tests/python
 
-every_function() # N FILE
-{
-    local names name
-    mapfile -t names < <(sed -nE 's/^def (test_[a-z0-9_]+)\(\):$/\1/p' "$2")
-    out=$(ranks "$1" "$2" 2>&1)
-    is "$(basename "$2"), $1 ranks: exit code" "$?" 0
-    for name in "${names[@]}"; do
-        is "$1 ranks: ${name//_/ }" "$(grep -c "^ok $name\$" <<<"$out")" "$1"
-    done
-    [ "$(grep -c '^ok' <<<"$out")" -eq $(($1 * ${#names[@]})) ] ||
-        tap_show output "$out"
-}
-
-every_function 2 "$here/comm.py"
-every_function 3 "$here/comm.py"
+every_function 2 "$here/comm.py" "comm.py, 2 ranks"
+every_function 3 "$here/comm.py" "comm.py, 3 ranks"
 
 # DT_TORCH may be of another version than the one for which this line is.
 out=$("$python" -c 'import torch
@@ -40,8 +27,8 @@ fi
 
 python=$DT_TORCH
 export GLOO_SOCKET_IFNAME=lo
-every_function 2 "$here/torch_backend.py"
-every_function 3 "$here/torch_backend.py"
+every_function 2 "$here/torch_backend.py" "torch_backend.py, 2 ranks"
+every_function 3 "$here/torch_backend.py" "torch_backend.py, 3 ranks"
 
 begin='import os, signal, torch, torch.distributed as dist
 import slurm_dt.torch_backend
