@@ -8,7 +8,6 @@
  * gives each rank a GPU of its own. Exits 0 if this rank saw what it should. */
 #include "node-ranks.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -20,6 +19,7 @@
 #include "base/env.h"
 #include "gpu/coll/node.h"
 #include "gpu/cuda/exchange.h"
+#include "../descriptors.h"
 
 static int wrong;
 
@@ -274,16 +274,6 @@ static const struct {
 };
 #define MODES (sizeof(modes) / sizeof(modes[0]))
 
-static int descriptors(void)
-{
-    int n = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    while (dir && readdir(dir))
-        n++;
-    closedir(dir);
-    return n;
-}
-
 /* All that a mode needs; without a node, only "open" goes on. */
 static bool prepare(struct bench *b, bool own)
 {
@@ -294,7 +284,7 @@ static bool prepare(struct bench *b, bool own)
     if (rc == DT_SUCCESS && b->gpu)
         rc = b->gpu->ops->devices(b->gpu, &count, &err);
     dt_barrier(b->comm, DT_STREAM_NONE); /* which may open something */
-    b->descriptors = descriptors();
+    b->descriptors = descriptors_of(getpid());
     if (rc == DT_SUCCESS && b->gpu) {
         b->device = own ? (int)b->comm->rank % count : 0;
         rc = dt_gpu_node_open(b->comm, b->gpu, b->device, &b->node, b->reason,
@@ -330,8 +320,9 @@ static void clean_up(struct bench *b, bool together)
         b->gpu->ops->stream_destroy(b->gpu, b->stream);
     /* connections between nodes are made when they are needed */
     expect(!together || b->comm->layout.nnodes > 1 ||
-               descriptors() == b->descriptors,
-           "%d descriptors, %d before", descriptors(), b->descriptors);
+               descriptors_of(getpid()) == b->descriptors,
+           "%d descriptors, %d before", descriptors_of(getpid()),
+           b->descriptors);
     dt_gpu_unload(b->gpu);
 }
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../descriptors.h"
 #include "munged.h"
 #include "../tap.h"
 
@@ -145,13 +146,13 @@ int main(void)
 {
     if (!munged_start(&munged))
         return skip_all("no munged");
-    int before = descriptors();
+    int before = descriptors_of(getpid());
     test_believed();
     test_not_believed();
     test_old();
     test_foreign();
     test_down();
-    ok(descriptors() == before, "no descriptor is left");
+    ok(descriptors_of(getpid()) == before, "no descriptor is left");
     munged_stop(&munged);
     return tap_done();
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../descriptors.h"
 #include "link-ends.h"
 #include "../tap.h"
 
@@ -283,14 +284,14 @@ int main(void)
 {
     if (!munged_start(&munged))
         return skip_all("no munged");
-    int before = descriptors();
+    int before = descriptors_of(getpid());
     test_garbage();
     test_strangers();
     test_replay();
     test_reflection();
     test_version();
     test_acceptors();
-    ok(descriptors() == before, "no descriptor is left");
+    ok(descriptors_of(getpid()) == before, "no descriptor is left");
     munged_stop(&munged);
     return tap_done();
 }

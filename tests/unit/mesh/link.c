@@ -5,7 +5,9 @@
  */
 #include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "../descriptors.h"
 #include "link-ends.h"
 #include "../tap.h"
 
@@ -163,14 +165,14 @@ int main(void)
 {
     if (!munged_start(&munged))
         return skip_all("no munged");
-    int before = descriptors();
+    int before = descriptors_of(getpid());
     test_open();
     test_time();
     test_end();
     test_munge_down();
     test_closed();
     test_unread();
-    ok(descriptors() == before, "no descriptor is left");
+    ok(descriptors_of(getpid()) == before, "no descriptor is left");
     munged_stop(&munged);
     return tap_done();
 }

@@ -3,7 +3,6 @@
 /* munged.c - a munged of a test's own. */
 #include "munged.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -93,15 +92,4 @@ void munged_stop(struct munged *munged)
     }
     rmdir(munged->dir);
     munged->pid = -1;
-}
-
-int descriptors(void)
-{
-    int count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    while (dir && readdir(dir))
-        count++;
-    if (dir)
-        closedir(dir);
-    return count;
 }

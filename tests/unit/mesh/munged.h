@@ -16,7 +16,4 @@ struct munged {
 bool munged_start(struct munged *munged);
 void munged_stop(struct munged *munged);
 
-/* How many descriptors this process has open. */
-int descriptors(void);
-
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "mesh/clock.h"
+#include "../descriptors.h"
 #include "munged.h"
 #include "../tap.h"
 
@@ -457,7 +458,7 @@ int main(void)
         return skip_all("no munged");
     struct dt_map_entry entries[NODES] = {0};
     map = (struct dt_map){.nodes = NODES, .ranks = NODES, .entry = entries};
-    int before = descriptors();
+    int before = descriptors_of(getpid());
     test_all();
     test_gone();
     test_killed();
@@ -466,7 +467,7 @@ int main(void)
     test_source();
     test_relay();
     test_close();
-    ok(descriptors() == before, "no descriptor is left");
+    ok(descriptors_of(getpid()) == before, "no descriptor is left");
     munged_stop(&munged);
     return tap_done();
 }

@@ -13,6 +13,7 @@
 #include "mesh/clock.h"
 #include "mesh/address.h"
 #include "mesh/rendezvous.h"
+#include "../descriptors.h"
 #include "munged.h"
 #include "../tap.h"
 
@@ -558,7 +559,7 @@ int main(void)
 {
     if (!munged_start(&munged))
         return skip_all("no munged");
-    int before = descriptors();
+    int before = descriptors_of(getpid());
     test_rendezvous_opens();
     test_loopback();
     test_errors();
@@ -572,7 +573,7 @@ int main(void)
     test_squatters(8, 120);
     test_strangers(40);
     test_strangers(300);
-    ok(descriptors() == before, "no descriptor is left");
+    ok(descriptors_of(getpid()) == before, "no descriptor is left");
     munged_stop(&munged);
     return tap_done();
 }

@@ -12,6 +12,7 @@
 
 #include "mesh/clock.h"
 #include "daemon/join.h"
+#include "../descriptors.h"
 #include "../mesh/munged.h"
 #include "../tap.h"
 
@@ -256,14 +257,14 @@ int main(void)
     if (!munged_start(&munged))
         return skip_all("no munged");
     dt_join_pmix_version(pmix);
-    int before = descriptors();
+    int before = descriptors_of(getpid());
     test_map(2, RANKS, 5, "of too few nodes");
     test_map(1, RANKS, 5, "without this node");
     test_map(NODES, RANKS + 1, 5, "of too many ranks");
     test_map(NODES, RANKS, 6, "that has another rank here");
     test_loss();
     test_refusal();
-    ok(descriptors() == before, "no descriptor is left");
+    ok(descriptors_of(getpid()) == before, "no descriptor is left");
     munged_stop(&munged);
     return tap_done();
 }

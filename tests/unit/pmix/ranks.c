@@ -6,7 +6,6 @@
  *
  * Each mode tries one thing and prints on standard error what was wrong; the
  * exit code is 1 then. */
-#include <dirent.h>
 #include <pmix.h>
 #include <pthread.h>
 #include <signal.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "operations/operations.h"
+#include "../descriptors.h"
 
 #define LONG_S 120 /* so many seconds nothing here takes */
 
@@ -411,16 +411,9 @@ static uint32_t ask_life(void)
 /* Of this rank's server, its parent. */
 static size_t count_descriptors(void)
 {
-    char path[64];
-    size_t count = 0;
-    snprintf(path, sizeof(path), "/proc/%ld/fd", (long)getppid());
-    DIR *all = opendir(path);
-    while (all && readdir(all))
-        count++;
-    TRUE(all && count > 2);
-    if (all)
-        closedir(all);
-    return count;
+    int count = descriptors_of(getppid());
+    TRUE(count > 2);
+    return (size_t)count;
 }
 
 /* The server closes some a moment after a rank has seen their end. */

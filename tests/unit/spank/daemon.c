@@ -4,7 +4,6 @@
  * in greater number than it, and slurmstepd, may have descriptors. */
 #include "server/daemon.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -19,22 +18,12 @@
 #include "base/env.h"
 #include "base/step.h"
 
+#include "../descriptors.h"
 #include "../tap.h"
 
 enum { RANKS = 40, FILES = 40, LIMIT_MS = 60000 };
 
 static char build[PATH_MAX];
-
-static int descriptors(void)
-{
-    int count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    while (dir && readdir(dir))
-        count++;
-    if (dir)
-        closedir(dir);
-    return count;
-}
 
 static void set_variables(const struct dt_daemon *daemon, uint32_t rank)
 {
@@ -144,14 +133,15 @@ int main(void)
     files.rlim_cur = FILES; /* which the daemon inherits */
     if (access(program, X_OK) != 0 || setrlimit(RLIMIT_NOFILE, &files) != 0)
         return skip_all("no pmix/dt-pmixd, or no limit of descriptors");
-    int before = descriptors();
+    int before = descriptors_of(getpid());
     if (ok(dt_daemon_start(&daemon, config, LIMIT_MS, &err) == DT_SUCCESS,
            "with %d descriptors it starts %s", FILES, err.text))
         come_and_go(&daemon);
     ok(daemon.fd && dt_daemon_notify_ended(&daemon, RANKS - 1, 0),
        "the last rank has ended");
     dt_daemon_end(&daemon, NULL);
-    ok(descriptors() == before && access(daemon.directory, F_OK) != 0,
+    ok(descriptors_of(getpid()) == before &&
+           access(daemon.directory, F_OK) != 0,
        "the plugin has as many descriptors as before, and nothing is left");
     return tap_done();
 }

@@ -5,7 +5,6 @@
  * what comes. */
 #include "requeue/watch.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -20,6 +19,7 @@
 
 #include "base/jobfile.h"
 
+#include "../descriptors.h"
 #include "../tap.h"
 
 enum { LONG_MS = 120000, QUIET_MS = 400 /* several looks of a watch */ };
@@ -301,26 +301,12 @@ static void without_signal(void)
     waitpid(watch.pid, NULL, 0);
 }
 
-/* That a process has open; of this one, also that of this look. */
-static int descriptors(pid_t pid)
-{
-    char path[64];
-    int count = 0;
-    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-    DIR *dir = opendir(path);
-    while (dir && readdir(dir))
-        count++;
-    if (dir)
-        closedir(dir);
-    return count;
-}
-
 /* Without those that it has for moments. */
 static int lasting_descriptors(pid_t pid)
 {
-    int least = descriptors(pid);
+    int least = descriptors_of(pid);
     for (int ms = 0; ms < 100; ms++) {
-        int count = descriptors(pid);
+        int count = descriptors_of(pid);
         least = count < least ? count : least;
         nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
@@ -329,7 +315,7 @@ static int lasting_descriptors(pid_t pid)
 
 static void of_descriptors(void)
 {
-    int own = descriptors(getpid());
+    int own = descriptors_of(getpid());
     struct dt_watch watch = start_watch(COUNTED);
     struct leader leader[4];
     bool exact = true;
@@ -351,7 +337,7 @@ static void of_descriptors(void)
         dt_watch_ended(&watch, leader[i].pid);
         end_leader(&leader[i]);
     }
-    ok(!runs(&watch) && descriptors(getpid()) == own,
+    ok(!runs(&watch) && descriptors_of(getpid()) == own,
        "and slurmstepd has none more");
 }
 

@@ -3,7 +3,6 @@
 /* fake-world.c - a job whose ranks are threads of the test. */
 #include "fake-world.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,6 +12,7 @@
 
 #include "base/api.h"
 #include "fake-world-place.h"
+#include "../../descriptors.h"
 
 struct message {
     int from, to;
@@ -113,22 +113,10 @@ static void end(void)
     }
 }
 
-/* How many files this process has open. */
-static int descriptors(void)
-{
-    int count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    while (dir && readdir(dir))
-        count++;
-    if (dir)
-        closedir(dir);
-    return count;
-}
-
 void fake_world_run_nodes(int size, int nodes, void (*fn)(void *arg), void *arg)
 {
     pthread_t thread[FAKE_WORLD_MAX];
-    int before = descriptors();
+    int before = descriptors_of(getpid());
     begin(size, nodes);
     world.fn = fn;
     world.arg = arg;
@@ -137,7 +125,7 @@ void fake_world_run_nodes(int size, int nodes, void (*fn)(void *arg), void *arg)
             abort();
     for (int r = 0; r < size; r++)
         pthread_join(thread[r], NULL);
-    int more = descriptors() - before;
+    int more = descriptors_of(getpid()) - before;
     if (more != 0 && !world.broken) { /* a rank that dies closes nothing */
         fprintf(stderr, "%d more descriptors are open than before\n", more);
         abort();
