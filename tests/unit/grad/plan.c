@@ -505,10 +505,10 @@ static void wrong_calls(dt_grad_plan_t plan, const dt_grad_op_t *op, int id,
     expect(dt_grad_plan_wait(plan, id, 0) == DT_SUCCESS,
            "wait for what was not submitted");
     expect(dt_grad_plan_submit(plan, id, x, x) == DT_SUCCESS, "submit");
+    if (dt_size() == 1) /* nobody is waited for: it may be over already */
+        return;
     expect(dt_grad_plan_submit(plan, id, x, x) == DT_ERR_INVALID_ARG,
            "submit twice");
-    if (dt_size() == 1)
-        return;
     expect(dt_grad_plan_tensor(plan, "one", op, &again) == DT_ERR_INVALID_ARG,
            "change it under way");
     expect(dt_grad_plan_wait(plan, id, 0.02) == DT_IN_PROGRESS,
