@@ -47,6 +47,10 @@ tasks_run() # COUNT
 is "no command is a usage error" "$(status dts)" 64
 is "so is an unknown one" "$(status dts upp)" 64
 is "so is an unknown option" "$(status dts up --gpu=4)" 64
+[ -e /dev/nvidia0 ] ||
+    like "real GPUs that are not there are a usage error, which says so" \
+        "$(dts up --gpus real 2>&1); $?" 'has no /dev/nvidia0.*;.*64$'
+is "--gpus takes a number, or real" "$(status dts up --gpus=all)" 64
 is "so are no nodes" "$(status dts up -N 0)" 64
 is "so is a command's missing value" "$(status dts status --dir)" 64
 is "an option is no value" "$(status dts up --dir --cpus)" 64

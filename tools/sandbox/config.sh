@@ -51,9 +51,10 @@ config_write() # EXTRA-LINES-FILE PLUGIN TOPOLOGY-FILE, each may be empty
     } >"$dir/etc/slurm.conf" || return
     config_gres >"$dir/etc/gres.conf"
     config_cgroup >"$dir/etc/cgroup.conf"
-    [ "$topology" ] || topology=$dir/etc/node.topo
     config_topology >"$dir/etc/node.topo"
-    echo "Topology=$topology" >"$dir/etc/dt.conf"
+    # of real GPUs the plugin asks the machine
+    [ "$topology" ] || [ ${#opt_gpus[@]} -gt 0 ] || topology=$dir/etc/node.topo
+    echo "${topology:+Topology=$topology}" >"$dir/etc/dt.conf"
     [ ! "$plugin" ] || config_plugin optional >"$dir/etc/plugstack.conf"
     config_hosts >"$dir/etc/hosts"
     config_bashrc >"$dir/etc/bashrc"
@@ -65,7 +66,7 @@ config_devices()
     local i
 
     for ((i = 0; i < gpus; i++)); do
-        ln -s /dev/null "$dir/dev/gpu$i" || return
+        ln -s "${opt_gpus[i]:-/dev/null}" "$dir/dev/gpu$i" || return
     done
     for ((i = 0; i < nodes; i++)); do
         mkdir "$dir/spool/n$i" && mkdir -m 1777 "$dir/tmp/n$i" || return
@@ -221,9 +222,11 @@ config_topology()
 
 config_gres()
 {
+    local IFS=, files=$dir/dev/gpu[0-$((gpus - 1))]
+
+    [ ${#opt_gpus[@]} -eq 0 ] || files="/dev/nvidia[${opt_gpus[*]#/dev/nvidia}]"
     echo AutoDetect=off
-    [ "$gpus" -eq 0 ] ||
-        echo "NodeName=$(node_names) Name=gpu File=$dir/dev/gpu[0-$((gpus - 1))]"
+    [ "$gpus" -eq 0 ] || echo "NodeName=$(node_names) Name=gpu File=$files"
 }
 
 config_hosts()

@@ -127,6 +127,8 @@ topology_check()
     [ -f "$opt_topology" ] && [ -r "$opt_topology" ] ||
         die_usage "--topology $opt_topology: no such file, or not readable"
     [ "$opt_plugin" ] || die_usage "--topology needs the plugin"
+    [ ${#opt_gpus[@]} -eq 0 ] || die_usage "--topology: real GPUs have" \
+        "the topology of this machine; leave it out, or give --gpus a number"
     opt_topology=$(readlink -f "$opt_topology")
     case $opt_topology in
     *[[:space:]\"#]*) die "$opt_topology: dt.conf takes no blanks, \" or #" ;;
