@@ -3,7 +3,8 @@
 /* gpu.h - the interface to GPUs: memory, streams, kernels, and memory that
  * processes share.
  *
- * This code has run under the test driver (tests/mock) only, never on hardware.
+ * This code has run on one NVIDIA H200, which several ranks shared, and under
+ * the test driver (tests/mock); never between GPUs.
  *
  * The implementation is a module of its own, libdt_cuda.so, which loads the
  * CUDA driver by dlopen. A process without GPUs never loads the module.

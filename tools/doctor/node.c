@@ -105,8 +105,8 @@ void look_hostname(struct doctor *doctor)
           "frameworks that publish the address of their host name (Gloo, "
           "torchrun, Ray, Spark) cannot be reached from other nodes",
           text(doctor,
-               "in /etc/hosts, in place of the line with 127.0.1.1: ADDRESS "
-               "%s, with the address of ip -brief address; for Gloo alone: "
+               "in /etc/hosts: ADDRESS %s, with the address of ip -brief "
+               "address, and no other line with that name; for Gloo alone: "
                "export GLOO_SOCKET_IFNAME=INTERFACE",
                name));
 }

@@ -3,7 +3,8 @@
 /* coll.h - collectives on GPU memory: the functions of struct dt_device_ops by
  * file. Their contracts are in coll/engine/device.h.
  *
- * This code has run under the test driver (tests/mock) only, never on
+ * This code has run on one NVIDIA H200, which several ranks shared, and under
+ * the test driver (tests/mock); never between GPUs, and direct.c never on
  * hardware. */
 #ifndef DT_GPU_COLL_COLL_H
 #define DT_GPU_COLL_COLL_H

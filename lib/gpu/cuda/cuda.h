@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
-/* cuda.h - what the files of the module libdt_cuda share. This code has run
- * under the test driver (tests/mock) only, never on hardware. */
+/* cuda.h - what the files of the module libdt_cuda share. What of it has run on
+ * hardware is said in gpu/gpu.h. */
 #ifndef DT_GPU_CUDA_CUDA_H
 #define DT_GPU_CUDA_CUDA_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the slurm-dt developers */
 /* gpu_memory.h - this rank's GPU by the module for GPUs: memory, one stream,
- * and CUDA IPC. It has run under the test driver only, never on hardware. */
+ * and CUDA IPC. What of it has run on hardware is said in gpu/gpu.h. */
 #ifndef DT_TOOLS_BENCH_GPU_MEMORY_H
 #define DT_TOOLS_BENCH_GPU_MEMORY_H
 
