@@ -58,12 +58,12 @@ void look_held(struct doctor *doctor)
 static bool has_ended(const struct job *job)
 {
     static const char *const live[] = {
-        "PENDING",    "RUNNING",  "SUSPENDED",    "CONFIGURING",
-        "COMPLETING", "REQUEUED", "REQUEUE_HOLD", "STAGE_OUT"};
+        "PENDING",  "SUSPENDED",    "CONFIGURING", "COMPLETING",
+        "REQUEUED", "REQUEUE_HOLD", "STAGE_OUT"};
     for (size_t i = 0; i < sizeof(live) / sizeof(live[0]); i++)
         if (!strcmp(job->state, live[i]))
             return false;
-    return true;
+    return !job->running;
 }
 
 void look_job_requeue(struct doctor *doctor)

@@ -103,7 +103,7 @@ int requeue_started(char *const argv[])
 
 /* ---- the script has ended ---- */
 
-/* The script has just ended. A job that is not RUNNING then was ended by Slurm,
+/* The script has just ended. A job that is not running then was ended by Slurm,
  * for the reason that it names, or by scancel. */
 static enum job_state state_of(const struct job *job)
 {
@@ -111,7 +111,7 @@ static enum job_state state_of(const struct job *job)
         return STATE_TIMEOUT;
     if (!strcmp(job->why, "NodeDown"))
         return STATE_NODE_FAIL;
-    return strcmp(job->state, "RUNNING") != 0 ? STATE_CANCELLED : STATE_RUNNING;
+    return job->running ? STATE_RUNNING : STATE_CANCELLED;
 }
 
 /* Slurm or scontrol has requeued the job already, and Slurm does not tell
@@ -185,9 +185,8 @@ static void close_run(const struct ended *e, const char *id)
     char text[COMMENT + 16] = "Comment=", why[WHY];
     const char *items[3] = {NULL};
     size_t n = 0;
-    deadline_t deadline = deadline_in(START_LIMIT);
-    if (!slurm_job(id, deadline, &job, why) || job.restarts > e->restarts ||
-        strcmp(job.state, "RUNNING") != 0)
+    if (!slurm_job(id, e->deadline, &job, why) || job.restarts > e->restarts ||
+        !job.running)
         return;
     counts_read(job.comment, &counts);
     if (*counts.on) {
@@ -198,7 +197,7 @@ static void close_run(const struct ended *e, const char *id)
     if (e->grace && job.requeue)
         items[n++] = "Requeue=0";
     if (n)
-        slurm_update(job.id, items, deadline, why);
+        slurm_update(job.id, items, e->deadline, why);
 }
 
 /* Does Slurm itself requeue this job when it reports the end of the script?

@@ -269,6 +269,17 @@ static uint64_t get_number(const char *record, enum field which)
     return number;
 }
 
+/* Slurm shows one state, and these instead of RUNNING: while a signal is under
+ * way, as at the start of a grace time, and after one that stops the steps. */
+static bool is_running(const char *state)
+{
+    static const char *const running[] = {"RUNNING", "SIGNALING", "STOPPED"};
+    for (size_t i = 0; i < sizeof(running) / sizeof(running[0]); i++)
+        if (!strcmp(state, running[i]))
+            return true;
+    return false;
+}
+
 static void read_job(const char *record, struct job *job)
 {
     char array[24], element[24];
@@ -291,6 +302,7 @@ static void read_job(const char *record, struct job *job)
         job->comment[0] = '\0';
     job->uid = (unsigned)get_number(record, UID);
     job->restarts = (unsigned)get_number(record, RESTARTS);
+    job->running = is_running(job->state);
     job->requeue = get_number(record, REQUEUE) == 1;
     job->batch = (unsigned)get_number(record, BATCH);
     uint64_t preempted = get_number(record, PREEMPT);

@@ -37,6 +37,7 @@ struct job {
     unsigned uid;
     unsigned batch; /* 0: no batch job; rises with Slurm's own requeues */
     bool requeue;
+    bool running; /* also while Slurm signals it; false: Slurm has ended it */
     bool preempting; /* Slurm preempts this run */
     bool several;    /* id names several elements of an array */
 };

@@ -33,7 +33,7 @@ if read -r line <"${0%/*}/../told/errors" && [ "$line" ]; then
     echo 'squeue: warning: something' >&2
 fi
 [ ! "$(env | grep ^SQUEUE)" ] || exit 1
-declare -A value=([JobID]=17 [ArrayJobID]=17 [ArrayTaskID]=N/A [State]=RUNNING
+declare -A value=([JobID]=17 [ArrayJobID]=17 [ArrayTaskID]=N/A [State]=${STATE:-RUNNING}
     [Reason]=None [Partition]=p [NumNodes]=1 [NodeList]=n0 [BatchHost]=n0
     [RestartCnt]=${RESTARTS:-0} [Requeue]=${REQUEUE:-1} [BatchFlag]=${BATCH:-1}
     [UserID]=${OWNER//[!0-9]/} [UserName]=${OWNER%(*} [StartTime]=1000
@@ -186,6 +186,15 @@ started() # REQUEUE RESTARTS: prints what the log gets
         "$2" 9,9,9,9,0
 }
 is '--dt-requeue counts, not --no-requeue: the log says so' "$(started 0 0)" \
+for state in SIGNALING STOPPED; do
+    is "$state: the job runs, and Slurm requeues it" \
+        "$(STATE=$state PREEMPTED=1001 ended "$asked" 1)" "$again
+$counted"
+    is 'or must not' "$(STATE=$state PREEMPTED=1001 ended 0 1)" \
+        "$update Requeue=0"
+done
+is 'Slurm has ended it: it does not run again' \
+    "$(STATE=COMPLETING PREEMPTED=1001 ended "$asked" 1)" ''
     'dt: note: the job has --no-requeue and --dt-requeue: the latter counts, '\
 'and it may be requeued'
 is 'once' "$(started 0 1)" ''
