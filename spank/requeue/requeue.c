@@ -22,10 +22,8 @@
 #include "helper.h"
 #include "log.h"
 
-enum {
-    START_MS = 15000,
-    END_MS = 310000,
-};
+/* Somewhat more than dt-requeue itself waits for Slurm. */
+enum { START_MS = 70000, END_MS = 310000 };
 /* Since 24.05 Slurm requeues each batch job that ends within its grace time. */
 static const bool grace_requeues =
     SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(24, 5, 0);

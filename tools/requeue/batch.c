@@ -16,7 +16,7 @@
 #include "slurm.h"
 
 /* Seconds. Slurm has just started the script, so that it answers in the end. */
-enum { START_LIMIT = 60, END_LIMIT = 300, LOST_LIMIT = 10 };
+enum { START_LIMIT = 60, END_LIMIT = 300 };
 
 /* A number that the plugin wrote; 0 if it is none. */
 static unsigned read_count(const char *text)
@@ -39,11 +39,12 @@ static void on_down(const char *node, void *data)
 }
 
 /* Count each node of the list that is down; returns how many there are. */
-static size_t count_lost(const char *nodes, struct counts *counts)
+static size_t count_lost(const char *nodes, struct counts *counts,
+                         deadline_t deadline)
 {
     struct lost lost = {counts, 0};
     if (*nodes && *nodes != '?')
-        slurm_down(nodes, deadline_in(LOST_LIMIT), on_down, &lost);
+        slurm_down(nodes, deadline, on_down, &lost);
     return lost.n;
 }
 
@@ -88,7 +89,7 @@ int requeue_started(char *const argv[])
     if (counts_all(&counts) < restarts) {
         enum cause cause = *counts.on ? CAUSE_NODEFAIL : CAUSE_HAND;
         counts.n[cause] += restarts - counts_all(&counts);
-        count_lost(counts.on, &counts);
+        count_lost(counts.on, &counts, deadline);
     }
     size_t length = strlen(job.nodes) + 1;
     snprintf(counts.on, sizeof(counts.on), "?");
@@ -117,13 +118,13 @@ static enum job_state state_of(const struct job *job)
 /* Slurm or scontrol has requeued the job already, and Slurm does not tell
  * which. Where the partition preempts by requeueing, that is the likely cause.
  */
-static enum cause foreign_cause(const struct job *job, struct counts *counts)
+static enum cause foreign_cause(const struct job *job, struct counts *counts,
+                                deadline_t deadline)
 {
-    if (count_lost(counts->on, counts))
+    if (count_lost(counts->on, counts, deadline))
         return CAUSE_NODEFAIL;
-    return slurm_preempts(job->partition, deadline_in(LOST_LIMIT))
-               ? CAUSE_PREEMPT
-               : CAUSE_HAND;
+    return slurm_preempts(job->partition, deadline) ? CAUSE_PREEMPT
+                                                    : CAUSE_HAND;
 }
 
 /* Let the next run start soon, and not on nodes that failed twice. */
@@ -206,7 +207,7 @@ static void close_run(const struct ended *e, const char *id)
 static bool leave_to_slurm(const struct ended *e)
 {
     return e->grace && e->job.preempting && !e->record.hold &&
-           slurm_grace_requeues(&e->job, deadline_in(LOST_LIMIT));
+           slurm_grace_requeues(&e->job, e->deadline);
 }
 
 /* The counts come first, as Slurm may kill this process after the requeue; but
@@ -246,7 +247,7 @@ static int requeue(struct ended *e, enum cause cause)
         return 0;
     }
     if (cause == CAUSE_NODEFAIL)
-        count_lost(e->counts.on, &e->counts);
+        count_lost(e->counts.on, &e->counts, e->deadline);
     e->counts.n[cause]++;
     if (!requeue_now(e, cause))
         return 1;
@@ -272,7 +273,13 @@ static int accept_foreign(struct ended *e)
 {
     if (counts_all(&e->counts) > e->restarts)
         return 0;
-    enum cause cause = foreign_cause(&e->job, &e->counts);
+    enum cause cause = foreign_cause(&e->job, &e->counts, e->deadline);
+    struct job now;
+    char why[WHY];
+    /* the next run may have begun elsewhere meanwhile, and counted it */
+    if (!slurm_job(e->job.id, e->deadline, &now, why) ||
+        strcmp(now.comment, e->job.comment) != 0)
+        return 0;
     e->counts.n[cause]++;
     write_counts(&e->job, &e->counts, e->deadline);
     if (e->end.option && cause != CAUSE_HAND)

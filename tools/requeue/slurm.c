@@ -414,20 +414,32 @@ bool slurm_requeue(const char *verb, const char *id, deadline_t deadline,
     return done;
 }
 
+/* Of a line "node state reason", behind the node. sinfo shows a node as mixed
+ * while it believes that some of its CPUs are allocated, also where it has just
+ * gone down; but it has a reason then, and only a mixed node that is drained,
+ * which is shown otherwise, has one, too. */
+static bool is_down(const char *state)
+{
+    size_t length = strcspn(state, " \n");
+    const char *reason = state + length;
+    if (length && state[length - 1] == '*')
+        return true;
+    return !strncmp(state, "down", 4) ||
+           (!strncmp(state, "mix ", 4) && strncmp(reason, " none\n", 6) != 0);
+}
+
 void slurm_down(const char *list, deadline_t deadline,
                 void (*each)(const char *node, void *data), void *data)
 {
-    const char *const argv[] = {"sinfo", "-h", "-N",    "-n",
-                                list,    "-o", "%N %t", NULL};
+    const char *const argv[] = {"sinfo", "-h", "-N",       "-n",
+                                list,    "-o", "%N %t %E", NULL};
     char why[WHY], last[256] = "";
     char *out = malloc(OUTPUT);
-    char *at =
-        out && slurm_run(argv, deadline, false, out, why) == 0 ? out : NULL;
+    char *at = out && run_until_answered(argv, deadline, out, why) ? out : NULL;
     while (at && *at) { /* a line per node and partition */
         char node[256];
         size_t length = strcspn(at, "\n"), name = strcspn(at, " \n");
-        bool down = name < length && (strncmp(at + name + 1, "down", 4) == 0 ||
-                                      at[length - 1] == '*');
+        bool down = name < length && is_down(at + name + 1);
         snprintf(node, sizeof(node), "%.*s", (int)name, at);
         if (down && strcmp(node, last) != 0)
             each(node, data);
@@ -459,7 +471,7 @@ bool slurm_preempts(const char *partition, deadline_t deadline)
                                 NULL};
     char mode[32] = "", why[WHY];
     char *out = malloc(OUTPUT);
-    if (out && slurm_run(argv, deadline, false, out, why) == 0)
+    if (out && run_until_answered(argv, deadline, out, why))
         get(out, "PreemptMode", mode, sizeof(mode));
     free(out);
     return strstr(mode, "REQUEUE") != NULL;

@@ -12,8 +12,18 @@ tool=${DT_BUILD:-$top/build}/tools/dt-requeue
 
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
 chmod 755 "$tmp" && mkdir "$tmp/bin" && cd "$tmp" || exit 1
+# COMMAND: does it fail this time? Its errors are those that the test has listed.
+cat >bin/fails <<'END'
+#!/bin/bash
+errors=${0%/*}/../told/errors.$1
+read -r line 2>/dev/null <"$errors" && [ "$line" ] || exit 1
+sed -i 1d "$errors"
+[ "$line" != warning ] || { echo "$1: warning: something" && exit 1; }
+echo "$line"
+END
 cat >bin/scontrol <<'END'
 #!/bin/sh
+"${0%/*}/fails" "$2" >&2 && exit 1
 case $2 in
 config) printf 'Configuration data\nClusterName             = c\n'
     echo "PreemptType             = ${PREEMPT:-preempt/partition_prio}"
@@ -23,15 +33,16 @@ partition) echo "PartitionName=p GraceTime=30 PreemptMode=${MODE:-REQUEUE}" ;;
 *) echo "$*" >>"${0%/*}/../told/scontrol" ;;
 esac
 END
-# Each field as wide as asked for. The first answers may be an error.
+cat >bin/sinfo <<'END'
+#!/bin/sh
+"${0%/*}/fails" sinfo >&2 && exit 1
+echo "n0 ${NODE:-idle none}"
+END
+# Each field as wide as asked for.
 cat >bin/squeue <<'END'
 #!/bin/bash
 LC_ALL=C
-if read -r line <"${0%/*}/../told/errors" && [ "$line" ]; then
-    sed -i 1d "${0%/*}/../told/errors"
-    [ "$line" = warning ] || { echo "$line" >&2 && exit 1; }
-    echo 'squeue: warning: something' >&2
-fi
+"${0%/*}/fails" squeue >&2 && exit 1
 [ ! "$(env | grep ^SQUEUE)" ] || exit 1
 declare -A value=([JobID]=17 [ArrayJobID]=17 [ArrayTaskID]=N/A [State]=${STATE:-RUNNING}
     [Reason]=None [Partition]=p [NumNodes]=1 [NodeList]=n0 [BatchHost]=n0
@@ -54,7 +65,6 @@ END
 chmod 755 bin/*
 install -m 755 "$tool" bin/dt-requeue
 mkdir -m 777 told
-touch told/errors && chmod 666 told/errors
 told=$tmp/told/by
 export PATH=$tmp/bin:$PATH
 
@@ -94,18 +104,19 @@ fi
 
 # ---- what Slurm's commands answer
 
-errors() # LINE...: what squeue says before it answers
+errors() # COMMAND LINE...: what it says before it answers
 {
-    printf '%s\n' "$@" >told/errors
+    printf '%s\n' "${@:2}" >"told/errors.$1"
 }
-errors 'slurm_load_jobs error: Rate limit exceeded, please retry momentarily' \
+errors squeue \
+    'slurm_load_jobs error: Rate limit exceeded, please retry momentarily' \
     'slurm_load_jobs error: Unable to contact slurm controller (connect failure)'
 is 'slurmctld is busy: it is asked again' \
     "$(requeue "me($(id -u))" dt-requeue 17)" "$notified"
-errors 'slurm_load_jobs error: Invalid job id specified'
+errors squeue 'slurm_load_jobs error: Invalid job id specified'
 is 'an answer is final' "$(requeue "me($(id -u))" dt-requeue 17)" \
     'dt-requeue: job 17: Slurm says: Invalid job id specified'
-errors warning
+errors squeue warning
 is 'a warning is not taken for an answer' \
     "$(requeue "me($(id -u))" dt-requeue 17)" "$notified"
 is "the user's settings of squeue do not count" \
@@ -175,17 +186,6 @@ done
 is 'as often as it may: Slurm must not do so again' \
     "$(COMMENT=dt-requeue:asked=9,on=n0 RESTARTS=9 PREEMPTED=1001 \
         ended "$asked" 1)" \
-    "dt: not requeued: it was preempted, and --dt-requeue allows that 9 times
-$update Comment=dt-requeue:asked=9 Requeue=0"
-
-# ---- --no-requeue
-
-started() # REQUEUE RESTARTS: prints what the log gets
-{
-    REQUEUE=$1 RESTARTS=$2 requeue "me($(id -u))" dt-requeue _started 17 \
-        "$2" 9,9,9,9,0
-}
-is '--dt-requeue counts, not --no-requeue: the log says so' "$(started 0 0)" \
 for state in SIGNALING STOPPED; do
     is "$state: the job runs, and Slurm requeues it" \
         "$(STATE=$state PREEMPTED=1001 ended "$asked" 1)" "$again
@@ -195,6 +195,44 @@ $counted"
 done
 is 'Slurm has ended it: it does not run again' \
     "$(STATE=COMPLETING PREEMPTED=1001 ended "$asked" 1)" ''
+    "dt: not requeued: it was preempted, and --dt-requeue allows that 9 times
+$update Comment=dt-requeue:asked=9 Requeue=0"
+
+# ---- --no-requeue
+
+started() # REQUEUE RESTARTS: prints what the log gets
+# ---- when Slurm has requeued it already
+
+# requeued: prints what scontrol gets
+requeued()
+{
+    rm -f told/scontrol
+    RESTARTS=1 COMMENT=dt-requeue:on=n0 requeue "me($(id -u))" \
+        dt-requeue _ended 17 "$asked" 0 9,9,9,9,0 no-record 1 1
+    cat told/scontrol
+}
+busy='error: Unable to contact slurm controller (connect failure)'
+errors sinfo "$busy" "$busy"
+is 'a node has failed, and a busy Slurm says so in the end' \
+    "$(NODE='down test' requeued)" \
+    "$update Comment=dt-requeue:nodefail=1,bad=n0*1,on=n0
+$soon"
+is 'also where sinfo shows it as mixed, with the reason' \
+    "$(NODE='mix test' requeued)" \
+    "$update Comment=dt-requeue:nodefail=1,bad=n0*1,on=n0
+$soon"
+errors partition "$busy" "$busy"
+is 'no node has failed, and the partition preempts: so does that' \
+    "$(NODE='mix none' requeued)" "$update Comment=dt-requeue:preempt=1,on=n0
+$soon"
+is 'else it was by hand' "$(MODE=OFF requeued)" \
+    "$update Comment=dt-requeue:hand=1,on=n0"
+
+{
+    REQUEUE=$1 RESTARTS=$2 requeue "me($(id -u))" dt-requeue _started 17 \
+        "$2" 9,9,9,9,0
+}
+is '--dt-requeue counts, not --no-requeue: the log says so' "$(started 0 0)" \
     'dt: note: the job has --no-requeue and --dt-requeue: the latter counts, '\
 'and it may be requeued'
 is 'once' "$(started 0 1)" ''
