@@ -46,6 +46,9 @@ static int check(const char *id, const struct job *job)
         if (!strcmp(job->state, ended[i]))
             return fail(id, "has ended already (%s): submit it again",
                         job->state);
+    if (!strcmp(job->state, "COMPLETING"))
+        return fail(id, "is just ending: squeue shows soon whether it runs "
+                        "again");
     if (!strcmp(job->state, "PENDING"))
         return fail(id, "is waiting already");
     if (!job->batch)

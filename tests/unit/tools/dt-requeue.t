@@ -88,6 +88,9 @@ for how in '' --now --hold; do
         $'dt-requeue: job 17: is root\'s, not yours\n1'
     ok 'and does not touch it' test ! -e "$told"
 done
+is 'a job whose script has ended is not requeued at once' \
+    "$(STATE=COMPLETING requeue "me($(id -u))" dt-requeue --now 17; echo "$?")" \
+    $'dt-requeue: job 17: is just ending: squeue shows soon whether it runs again\n1'
 
 user=$(getent passwd 65534 | cut -d: -f1)
 if [ "$(id -u)" -eq 0 ] && [ "$user" ]; then
@@ -183,9 +186,6 @@ for status in 0 "$never"; do
         9,9,9,9,0 no-record 1 1
     ok 'also where Slurm has requeued it meanwhile' test ! -e told/scontrol
 done
-is 'as often as it may: Slurm must not do so again' \
-    "$(COMMENT=dt-requeue:asked=9,on=n0 RESTARTS=9 PREEMPTED=1001 \
-        ended "$asked" 1)" \
 for state in SIGNALING STOPPED; do
     is "$state: the job runs, and Slurm requeues it" \
         "$(STATE=$state PREEMPTED=1001 ended "$asked" 1)" "$again
@@ -195,12 +195,12 @@ $counted"
 done
 is 'Slurm has ended it: it does not run again' \
     "$(STATE=COMPLETING PREEMPTED=1001 ended "$asked" 1)" ''
+is 'as often as it may: Slurm must not do so again' \
+    "$(COMMENT=dt-requeue:asked=9,on=n0 RESTARTS=9 PREEMPTED=1001 \
+        ended "$asked" 1)" \
     "dt: not requeued: it was preempted, and --dt-requeue allows that 9 times
 $update Comment=dt-requeue:asked=9 Requeue=0"
 
-# ---- --no-requeue
-
-started() # REQUEUE RESTARTS: prints what the log gets
 # ---- when Slurm has requeued it already
 
 # requeued: prints what scontrol gets
@@ -228,6 +228,9 @@ $soon"
 is 'else it was by hand' "$(MODE=OFF requeued)" \
     "$update Comment=dt-requeue:hand=1,on=n0"
 
+# ---- --no-requeue
+
+started() # REQUEUE RESTARTS: prints what the log gets
 {
     REQUEUE=$1 RESTARTS=$2 requeue "me($(id -u))" dt-requeue _started 17 \
         "$2" 9,9,9,9,0
