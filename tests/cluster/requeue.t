@@ -36,12 +36,13 @@ shift "${SLURM_RESTART_COUNT:-0}"
 echo "run ${SLURM_RESTART_COUNT:-0} ends with ${1:-0}"
 exit "${1:-0}"
 END_CODES
-# runs SRUN-ARG...: its first run lasts until something ends it.
+# runs SRUN-ARG...: its first run lasts until something ends it. A task that has
+# printed "up" has begun, so that Slurm's signals reach it.
 cat >"$cluster_share/runs" <<'END_RUNS'
 #!/bin/bash
 echo "run ${SLURM_RESTART_COUNT:-0} on $SLURM_JOB_NODELIST"
 [ -z "${SLURM_RESTART_COUNT-}" ] || exit 0
-srun "$@" sleep 1000
+srun "$@" sh -c 'echo up; exec sleep 1000'
 exit 1 # where a node fails, srun itself may end well
 END_RUNS
 # stays: its first run does not leave on a notice.
@@ -49,7 +50,7 @@ cat >"$cluster_share/stays" <<'END_STAYS'
 #!/bin/bash
 echo "run ${SLURM_RESTART_COUNT:-0} on $SLURM_JOB_NODELIST"
 [ -z "${SLURM_RESTART_COUNT-}" ] || exit 0
-srun sh -c 'trap "" TERM; sleep 1000'
+srun sh -c 'trap "" TERM; echo up; sleep 1000'
 END_STAYS
 # leaves CODE...: its first run ends with the first one when Slurm sends SIGTERM,
 # the next one by itself.
@@ -57,8 +58,8 @@ cat >"$cluster_share/leaves" <<'END_LEAVES'
 #!/bin/bash
 echo "run ${SLURM_RESTART_COUNT:-0}"
 shift "${SLURM_RESTART_COUNT:-0}"
-[ -n "${SLURM_RESTART_COUNT-}" ] || srun -n1 --overlap \
-    sh -c 'trap "exit 0" TERM; while :; do sleep 0.1; done'
+[ -n "${SLURM_RESTART_COUNT-}" ] || srun -N1 -n1 --overlap \
+    sh -c 'trap "exit 0" TERM; echo up; while :; do sleep 0.1; done'
 exit "${1:-0}"
 END_LEAVES
 # waits: its first run lasts until the notice comes.
@@ -295,8 +296,9 @@ deaf=$(submit deaf -w n4 runs)
 stubborn=$(submit stubborn --no-requeue -w n4 runs)
 for name in preempted saved finished refusing once stays timeout cancelled lost \
     lost-never now deaf stubborn; do
-    wait_for 15 has "$name" '^run 0'
+    wait_for 15 has "$name" '^up'
 done
+wait_for 15 has lost '^up' 2
 wait_for 15 has told listening
 wait_for 15 has held listening
 
@@ -433,6 +435,32 @@ is 'slurmctld restarts in the middle: nothing is lost' "$(lines middle)" \
 dt: requeued (1 of 100): the program asked for it
 run'
 wait_for 15 ended "$middle" "$twice"
+
+# ---- Slurm is still about its signals when the script ends
+
+ending() # JOB...: their scripts have ended
+{
+    local job
+    for job; do
+        [ "$(sb squeue -h -j "$job" -o %T)" = COMPLETING ] || return
+    done
+}
+late=$(submit late --dt-requeue=5 -p long -w n0,n1 -N2 leaves 75 0)
+late_done=$(submit late-done --dt-requeue=5 -p long -w n0,n1 -N2 leaves 0)
+wait_for 15 has late '^up'
+wait_for 15 has late-done '^up'
+slurmd=$(pids_of '[^ ]*slurmd .*n1')
+kill -STOP "$slurmd" # n1 does not answer: it has no task of theirs
+submit high4 -p high -w n0 --exclusive --wrap 'sleep 1' >/dev/null
+wait_for 7 ending "$late" "$late_done"
+kill -CONT "$slurmd"
+wait_for 60 ended "$late" "$late_done"
+is 'preempted, and a node is slow: once more' "$(lines late)" \
+'run 0
+dt: requeued (1 of 5): it was preempted
+run 1'
+is 'preempted, done in time, and a node is slow: not again' \
+    "$(lines late-done)" 'run 0'
 
 # ---- a signal for the tasks' own processes only
 

@@ -26,17 +26,6 @@ left()
     [ ! -e "$cluster_dir" ] || ls -la "$cluster_dir"
 }
 
-pids_of() # REGEX: the sandbox's processes with such a command line
-{
-    local file
-
-    grep -lsza -x "DT_SANDBOX_DIR=$cluster_dir" /proc/[0-9]*/environ |
-        while read -r file; do
-            tr '\0' ' ' <"${file%/*}/cmdline" | grep -q "^$1" &&
-                basename "${file%/*}"
-        done 2>/dev/null
-}
-
 tasks_run() # COUNT
 {
     [ "$(pids_of '[^ ]*/sleep 987' | wc -l)" -ge "$1" ]

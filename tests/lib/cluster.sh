@@ -7,6 +7,7 @@
 #   dts COMMAND ARG...    runs dt-sandbox with a time limit
 #   wait_for SECONDS CMD  until CMD succeeds; fails after that time
 # Seconds are those of an idle machine: a busy one has $patience times as many.
+#   pids_of REGEX         the processes with such a command line
 #   others_may_read       may other users run what is tested? Not below /root
 #   $cluster_share        a directory all nodes see, for scripts and logs; any
 #                         other sandbox below it goes down at the end, too
@@ -71,6 +72,17 @@ others_may_read()
 {
     [ "$EUID" -ne 0 ] || setpriv --reuid=65534 --regid=65534 --clear-groups \
         test -r "$dt_sandbox" -a -r "$cluster_top/tests/lib/tap.sh"
+}
+
+pids_of() # REGEX: the sandbox's processes with such a command line
+{
+    local file
+
+    grep -lsza -x "DT_SANDBOX_DIR=$cluster_dir" /proc/[0-9]*/environ |
+        while read -r file; do
+            tr '\0' ' ' <"${file%/*}/cmdline" | grep -q "^$1" &&
+                basename "${file%/*}"
+        done 2>/dev/null
 }
 
 wait_for() # SECONDS CMD ARG...
