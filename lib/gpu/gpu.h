@@ -65,6 +65,19 @@ struct dt_gpu_copy {
     size_t dst_pitch, src_pitch; /* bytes from row to row; rows > 1 */
 };
 
+/* Elements on their way into a bucket, or out of it, as lib/grad/convert.h has
+ * it: dst[i] = after * (to) (before * src[i]) / divisor, each rounded to its
+ * type; integers are truncated. src NULL: zeros. dst and src are aligned to
+ * their elements, and do not overlap; src may be in memory of host_alloc. */
+struct dt_gpu_part {
+    void *dst;
+    const void *src;
+    size_t count;
+    dt_dtype_t to, from;
+    double before, after;
+    uint32_t divisor; /* 0 and 1: none */
+};
+
 /* The handle by which other processes import memory of share_alloc, a CUDA IPC
  * handle. */
 struct dt_gpu_handle {
@@ -241,6 +254,18 @@ struct dt_gpu_ops {
     /* The same for all streams of the device, whoever created them. */
     dt_result_t (*settle)(struct dt_gpu *gpu, int device, struct dt_error *err);
 
+    /* An event of device stands for all that was on a stream of it when it was
+     * recorded; work that is put on a stream after event_await waits for that,
+     * also if the event is recorded again meanwhile. DT_STREAM_NONE is the
+     * default stream of device. */
+    dt_result_t (*event_create)(struct dt_gpu *gpu, int device, void **event,
+                                struct dt_error *err);
+    void (*event_destroy)(struct dt_gpu *gpu, int device, void *event);
+    dt_result_t (*event_record)(struct dt_gpu *gpu, int device, void *event,
+                                dt_stream_t stream, struct dt_error *err);
+    dt_result_t (*event_await)(struct dt_gpu *gpu, int device, void *event,
+                               dt_stream_t stream, struct dt_error *err);
+
     /* ---- put on a stream of device ---- */
 
     dt_result_t (*copy)(struct dt_gpu *gpu, int device,
@@ -263,6 +288,12 @@ struct dt_gpu_ops {
                          const void *src, size_t count, dt_dtype_t dtype,
                          double factor, dt_stream_t stream,
                          struct dt_error *err);
+    /* n parts. UNSUPPORTED: there is no kernel for these types: I32, I64, F16,
+     * BF16, F32 and F64 without a cast, and F32 and F64 from and to F16 and
+     * BF16. */
+    dt_result_t (*convert)(struct dt_gpu *gpu, int device,
+                           const struct dt_gpu_part *parts, size_t n,
+                           dt_stream_t stream, struct dt_error *err);
     /* UNSUPPORTED: there is no kernel for this op on this type. Can be captured
      * into a graph. */
     dt_result_t (*exchange)(struct dt_gpu *gpu, int device,

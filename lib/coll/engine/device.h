@@ -14,6 +14,7 @@
 
 struct dt_backoff;
 struct dt_call;
+struct dt_gpu;
 struct dt_request;
 
 struct dt_device_ops {
@@ -86,6 +87,8 @@ struct dt_device_ops {
 
 struct dt_device {
     const struct dt_device_ops *ops;
+    /* memory, streams and kernels, as in gpu/gpu.h; the device's own */
+    struct dt_gpu *gpu;
     uint64_t moves; /* with the lock of the world */
     /* the module's own follows */
 };

@@ -20,7 +20,7 @@ struct spot {
 static dt_result_t locate(const struct dt_call *call, struct spot *spot,
                           struct dt_error *err)
 {
-    struct dt_gpu *gpu = dt_gpu_device_of(call->comm->world)->gpu;
+    struct dt_gpu *gpu = call->comm->world->device->gpu;
     struct dt_error why = {""};
     spot->used = spot->ptr && spot->len;
     if (!spot->used)
@@ -99,7 +99,7 @@ static dt_result_t agree(struct dt_call *call, const struct spot *a,
 
 static dt_result_t place(struct dt_call *call, struct dt_error *err)
 {
-    struct dt_gpu *gpu = dt_gpu_device_of(call->comm->world)->gpu;
+    struct dt_gpu *gpu = call->comm->world->device->gpu;
     bool one = call->kind == DT_CALL_BCAST || call->kind == DT_CALL_SEND ||
                call->kind == DT_CALL_RECV;
     struct spot send = {one ? "buf" : "sendbuf", call->sendbuf, call->send_len,

@@ -100,8 +100,7 @@ struct dt_gpu_lane {
 
 /* The device of a world. */
 struct dt_gpu_device {
-    struct dt_device base; /* first */
-    struct dt_gpu *gpu;
+    struct dt_device base;     /* first */
     struct dt_gpu_comm *comms; /* protected by the lock of the world */
 };
 

@@ -13,7 +13,7 @@ static void close_device(struct dt_device *device)
     struct dt_gpu_device *self = (struct dt_gpu_device *)device;
     while (self->comms)
         dt_gpu_close_comm(self->comms->comm);
-    self->gpu->ops->close(self->gpu);
+    device->gpu->ops->close(device->gpu);
     free(self);
 }
 
@@ -38,7 +38,7 @@ dt_result_t dt_gpu_open_device(const struct dt_gpu_host *functions,
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for a GPU");
     dt_gpu_set_host(functions);
     device->base.ops = &ops;
-    device->gpu = gpu;
+    device->base.gpu = gpu;
     *out = &device->base;
     return DT_SUCCESS;
 }

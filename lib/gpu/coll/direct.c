@@ -253,7 +253,7 @@ bool dt_gpu_enter(struct dt_world *world, int *scope)
 
 void dt_gpu_exit_context(struct dt_world *world, int scope)
 {
-    struct dt_gpu *gpu = dt_gpu_device_of(world)->gpu;
+    struct dt_gpu *gpu = world->device->gpu;
     struct dt_gpu_scope entered = {scope};
     gpu->ops->leave(gpu, &entered);
 }

@@ -136,7 +136,7 @@ dt_result_t dt_gpu_join(struct dt_comm *comm, int device,
     if (!gpu)
         return dt_error_set(err, DT_ERR_NO_MEMORY, "no memory for a GPU");
     gpu->comm = comm;
-    gpu->gpu = dt_gpu_device_of(world)->gpu;
+    gpu->gpu = world->device->gpu;
     gpu->device = device;
     dt_gpu_works_init(&gpu->exchanges);
     dt_gpu_works_init(&gpu->ended);

@@ -42,7 +42,25 @@
 #define DT_CUDA_KERNELS                                                        \
     DT_CUDA_FLOATS(DT_CUDA_SCALE)                                              \
     DT_CUDA_TYPES(DT_CUDA_REDUCE)                                              \
-    X(dt_place, dt_exchange_args)
+    X(dt_place, dt_exchange_args)                                              \
+    X(dt_convert, dt_convert_args)
+
+/* Pairs of types that dt_convert takes, from and to. */
+#define DT_CUDA_CASTS(X)                                                       \
+    X(I32, I32)                                                                \
+    X(I64, I64)                                                                \
+    X(F16, F16)                                                                \
+    X(BF16, BF16)                                                              \
+    X(F32, F32)                                                                \
+    X(F64, F64)                                                                \
+    X(F32, F16)                                                                \
+    X(F32, BF16)                                                               \
+    X(F64, F16)                                                                \
+    X(F64, BF16)                                                               \
+    X(F16, F32)                                                                \
+    X(BF16, F32)                                                               \
+    X(F16, F64)                                                                \
+    X(BF16, F64)
 
 /* DT_KERNEL_dt_scale_f16 ... */
 enum dt_kernel {
@@ -69,6 +87,23 @@ struct dt_scale_args {
     const char *src;
     uint64_t count;
     double factor;
+};
+
+/* dt_convert: blocks from `first` on, up to that of the next part, work on a
+ * part; together they are the grid. All parts fit into the 4 KiB that arguments
+ * may have. */
+#define DT_CUDA_PARTS 64
+struct dt_convert_part {
+    char *dst;
+    const char *src; /* NULL: zeros */
+    uint64_t count;
+    double before, after; /* factors before and after the cast */
+    uint32_t first, divisor;
+    int32_t from, to; /* DT_DTYPE_ */
+};
+struct dt_convert_args {
+    struct dt_convert_part part[DT_CUDA_PARTS];
+    uint32_t parts;
 };
 
 /* dt_place (count is bytes), dt_reduce_TYPE: a grid of at most DT_CUDA_BLOCKS,

@@ -109,11 +109,14 @@ dt_result_t dt_cuda_launch(struct dt_gpu *gpu, int device,
 #define DT_CUDA_STREAMS(X)                                                     \
     X(stream_device) X(stream_create) X(stream_destroy) X(order)
 #define DT_CUDA_WAIT(X)   X(query) X(finish) X(settle) X(signal) X(await)
-#define DT_CUDA_LAUNCH(X) X(scale) X(exchange)
+#define DT_CUDA_LAUNCH(X) X(scale) X(convert) X(exchange)
+#define DT_CUDA_EVENTS(X)                                                      \
+    X(event_create) X(event_destroy) X(event_record) X(event_await)
 
 #define DT_CUDA_OPS(X)                                                         \
     DT_CUDA_MEMORY(X)                                                          \
-    DT_CUDA_SHARE(X) DT_CUDA_STREAMS(X) DT_CUDA_WAIT(X) DT_CUDA_LAUNCH(X)
+    DT_CUDA_SHARE(X)                                                           \
+    DT_CUDA_STREAMS(X) DT_CUDA_WAIT(X) DT_CUDA_EVENTS(X) DT_CUDA_LAUNCH(X)
 #define DT_CUDA_DECLARE(name)                                                  \
     __typeof__(*((struct dt_gpu_ops *)NULL)->name) dt_cuda_##name;
 DT_CUDA_OPS(DT_CUDA_DECLARE)

@@ -212,4 +212,54 @@ FOLD(f64, double)
     }
 DT_CUDA_FLOATS(KERNEL_SCALE)
 
+/* ---- convert ---- */
+
+FN void convert_run(const struct dt_convert_part *p, const int from,
+                    const int to, struct lane lane)
+{
+    for (uint64_t i = lane.first; i < p->count; i += lane.step) {
+        uint64_t code = 0;
+        if (p->src)
+            code = load_code(p->src + i * size_of(from), size_of(from));
+        if (p->before != 1.0)
+            code = scale_code(from, code, p->before);
+        code = cast_code(to, from, code);
+        if (p->after != 1.0)
+            code = scale_code(to, code, p->after);
+        if (p->divisor > 1)
+            code = divide(to, code, p->divisor);
+        store_code(p->dst + i * size_of(to), size_of(to), code);
+    }
+}
+
+FN void convert(const struct dt_convert_part *p, struct lane lane)
+{
+    if (p->src && p->from == p->to && p->before == 1.0 && p->after == 1.0 &&
+        p->divisor <= 1) {
+        copy_bytes(p->dst, p->src, p->count * size_of(p->to), lane);
+        return;
+    }
+#define CONVERT(FROM, TO)                                                      \
+    if (p->from == DT_DTYPE_##FROM && p->to == DT_DTYPE_##TO)                  \
+        convert_run(p, DT_DTYPE_##FROM, DT_DTYPE_##TO, lane);
+    DT_CUDA_CASTS(CONVERT)
+#undef CONVERT
+}
+
+FN void run_dt_convert(const struct dt_convert_args *a, struct dt_block block)
+{
+    uint32_t k = 0, end;
+    ROLLED
+    while (k + 1 < a->parts && a->part[k + 1].first <= block.index)
+        k++;
+    end = k + 1 < a->parts ? a->part[k + 1].first : block.grid;
+    EACH_THREAD(t, block)
+    {
+        const uint32_t mine = block.index - a->part[k].first;
+        struct lane lane = {(uint64_t)mine * block.threads + t,
+                            (uint64_t)(end - a->part[k].first) * block.threads};
+        convert(&a->part[k], lane);
+    }
+}
+
 #endif

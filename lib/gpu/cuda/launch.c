@@ -21,10 +21,14 @@ _Static_assert(DT_KERNEL_dt_reduce_f8e5m2 - DT_KERNEL_dt_reduce_i8 ==
                        DT_DTYPE_F8E5M2 - DT_DTYPE_F16,
                "the kernels are in the order of the types");
 
+_Static_assert(sizeof(struct dt_convert_args) <= 4096,
+               "CUDA takes 4 KiB of arguments for a kernel");
+
 enum {
     THREADS = 256,    /* of a block that works for itself */
     BLOCKS = 1024,    /* about as many as a GPU runs at once */
     WORK = 16,        /* vectors of a thread, where there are enough */
+    PER_THREAD = 8,   /* elements that a thread converts, where they are few */
     SHARED = 8 << 10, /* bytes of a block that others wait for */
 };
 
@@ -85,6 +89,73 @@ dt_result_t dt_cuda_scale(struct dt_gpu *gpu, int device, void *dst,
                                            (int)DT_DTYPE_F16),
                           (unsigned)blocks, THREADS, &args, sizeof(args),
                           stream, err);
+}
+
+/* ---- convert ---- */
+
+static bool is_cast(const struct dt_gpu_part *part)
+{
+#define CAST(FROM, TO)                                                         \
+    if (part->from == DT_DTYPE_##FROM && part->to == DT_DTYPE_##TO)            \
+        return true;
+    DT_CUDA_CASTS(CAST)
+#undef CAST
+    return false;
+}
+
+static dt_result_t check_part(const struct dt_gpu_part *part,
+                              struct dt_error *err)
+{
+    if (!is_cast(part))
+        return dt_error_set(err, DT_ERR_UNSUPPORTED,
+                            "there is no GPU kernel that converts elements of "
+                            "%zu bytes to %zu",
+                            dt_dtype_size(part->from), dt_dtype_size(part->to));
+    if (part->count && !fits(part->dst, part->to))
+        return not_fit(err, "a buffer", part->to);
+    if (part->count && part->src && !fits(part->src, part->from))
+        return not_fit(err, "a buffer", part->from);
+    return DT_SUCCESS;
+}
+
+static unsigned blocks_of(const struct dt_gpu_part *part)
+{
+    size_t blocks = ceiling(part->count, (size_t)THREADS * PER_THREAD);
+    return (unsigned)at_most(blocks, BLOCKS);
+}
+
+dt_result_t dt_cuda_convert(struct dt_gpu *gpu, int device,
+                            const struct dt_gpu_part *parts, size_t n,
+                            dt_stream_t stream, struct dt_error *err)
+{
+    struct dt_convert_args args = {.parts = 0};
+    unsigned blocks = 0;
+    dt_result_t rc = DT_SUCCESS;
+    for (size_t i = 0; rc == DT_SUCCESS && i < n; i++) {
+        const struct dt_gpu_part *part = &parts[i];
+        rc = check_part(part, err);
+        if (rc == DT_SUCCESS && part->count) {
+            args.part[args.parts++] = (struct dt_convert_part){
+                .dst = part->dst,
+                .src = part->src,
+                .count = part->count,
+                .before = part->before,
+                .after = part->after,
+                .first = blocks,
+                .divisor = part->divisor,
+                .from = (int32_t)part->from,
+                .to = (int32_t)part->to,
+            };
+            blocks += blocks_of(part);
+        }
+        if (rc != DT_SUCCESS || !args.parts ||
+            (args.parts < DT_CUDA_PARTS && i + 1 < n))
+            continue;
+        rc = dt_cuda_launch(gpu, device, DT_KERNEL_dt_convert, blocks, THREADS,
+                            &args, sizeof(args), stream, err);
+        args.parts = blocks = 0;
+    }
+    return rc;
 }
 
 /* ---- exchange ---- */

@@ -299,6 +299,48 @@ FN double scale_f64(double x, double factor)
     return x * factor;
 }
 
+/* A code times a factor, rounded again; integers are truncated. */
+FN uint64_t scale_code(int dtype, uint64_t code, double factor)
+{
+    switch (dtype) {
+    case DT_DTYPE_I32:
+        return (uint32_t)(int32_t)((double)in_i32(dtype, code) * factor);
+    case DT_DTYPE_I64:
+        return (uint64_t)(int64_t)((double)in_i64(dtype, code) * factor);
+    case DT_DTYPE_F64:
+        return out_f64(dtype, scale_f64(in_f64(dtype, code), factor));
+    default:
+        return out_f32(dtype, scale_f32(in_f32(dtype, code), factor));
+    }
+}
+
+/* Rounded to odd, as in lib/exec/convert.c: what follows rounds to nearest. */
+FN float odd_f32(double x)
+{
+    const float near = (float)x;
+    const double there = (double)near;
+    uint32_t bits = bits_of_f32(near);
+    if (x != x || there == x)
+        return near;
+    if ((there < 0 ? -there : there) > (x < 0 ? -x : x))
+        bits--;
+    return f32_of_bits(bits | 1);
+}
+
+/* A floating-point code as another type. */
+FN uint64_t cast_code(int to, int from, uint64_t code)
+{
+    if (to == from)
+        return code;
+    if (from == DT_DTYPE_F64) {
+        const double x = in_f64(from, code);
+        return out_f32(to, to == DT_DTYPE_F32 ? (float)x : odd_f32(x));
+    }
+    if (to == DT_DTYPE_F64)
+        return out_f64(to, (double)in_f32(from, code));
+    return out_f32(to, in_f32(from, code));
+}
+
 /* A code divided, and rounded or truncated again. */
 FN uint64_t divide(int dtype, uint64_t code, uint32_t by)
 {

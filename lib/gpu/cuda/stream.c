@@ -127,6 +127,62 @@ dt_result_t dt_cuda_order(struct dt_gpu *gpu, int device, dt_stream_t before,
                                 after, device);
 }
 
+/* ---- events ---- */
+
+dt_result_t dt_cuda_event_create(struct dt_gpu *gpu, int device, void **event,
+                                 struct dt_error *err)
+{
+    struct dt_cuda_scope scope;
+    struct dt_cu_event *made = NULL;
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
+    if (rc)
+        return rc;
+    int code = scope.driver->cuEventCreate(&made, DT_CU_NO_TIMING);
+    dt_cuda_leave(&scope);
+    if (!code)
+        *event = made;
+    return dt_cuda_driver_error(scope.driver, code, err,
+                                "make an event on device %d", device);
+}
+
+void dt_cuda_event_destroy(struct dt_gpu *gpu, int device, void *event)
+{
+    struct dt_cuda_scope scope;
+    if (dt_cuda_enter(gpu, device, &scope, NULL))
+        return;
+    scope.driver->cuEventDestroy_v2(event);
+    dt_cuda_leave(&scope);
+}
+
+dt_result_t dt_cuda_event_record(struct dt_gpu *gpu, int device, void *event,
+                                 dt_stream_t stream, struct dt_error *err)
+{
+    struct dt_cuda_scope scope;
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
+    if (rc)
+        return rc;
+    int code = scope.driver->cuEventRecord(event, stream);
+    dt_cuda_leave(&scope);
+    return dt_cuda_driver_error(scope.driver, code, err,
+                                "use stream %p as one of device %d", stream,
+                                device);
+}
+
+dt_result_t dt_cuda_event_await(struct dt_gpu *gpu, int device, void *event,
+                                dt_stream_t stream, struct dt_error *err)
+{
+    struct dt_cuda_scope scope;
+    dt_result_t rc = dt_cuda_enter(gpu, device, &scope, err);
+    if (rc)
+        return rc;
+    int code = scope.driver->cuStreamWaitEvent(stream, event, 0);
+    dt_cuda_leave(&scope);
+    return dt_cuda_driver_error(scope.driver, code, err,
+                                "order stream %p of device %d", stream, device);
+}
+
+/* ---- waiting ---- */
+
 dt_result_t dt_cuda_query(struct dt_gpu *gpu, int device, dt_stream_t stream,
                           bool *done, struct dt_error *err)
 {
