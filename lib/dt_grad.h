@@ -18,9 +18,12 @@
  * call any function at any time, but dt_grad_open and dt_grad_close, which are
  * called while no other thread uses the engine; the engine has a thread of its
  * own, too. Memory: an operation borrows its buffers until it is complete. They
- * are in the memory of the host. Waits: nothing waits for longer than
- * DT_TIMEOUT seconds (600 unless set) without an error. A process that was
- * forked from that of the engine cannot use it: INVALID_ARG. */
+ * are in the memory of the host, or, those of one operation together, of one
+ * GPU, and then so on all ranks, else MISMATCH: the input is read when what was
+ * put on the stream before is done, and the output is complete for every stream
+ * when the operation is. Waits: nothing waits for longer than DT_TIMEOUT
+ * seconds (600 unless set) without an error. A process that was forked from
+ * that of the engine cannot use it: INVALID_ARG. */
 #ifndef DT_GRAD_H
 #define DT_GRAD_H
 
@@ -157,6 +160,15 @@ typedef struct dt_grad_op {
 dt_result_t dt_grad_start(dt_grad_t grad, const char *name,
                           const dt_grad_op_t *ops, int n, dt_grad_work_t *work);
 
+/* The same for tensors that are made on a stream of their GPU; DT_STREAM_NONE,
+ * as in dt_grad_start, is its default stream, or none for memory of the host.
+ * Never waits for the stream. INVALID_ARG when in and out, or stream, are in
+ * different places; UNSUPPORTED when there is a stream, but libdt has no GPU.
+ */
+dt_result_t dt_grad_start_on(dt_grad_t grad, const char *name,
+                             const dt_grad_op_t *ops, int n, dt_stream_t stream,
+                             dt_grad_work_t *work);
+
 /* How the work ended: DT_SUCCESS or its error, DT_IN_PROGRESS if it has not.
  * dt_grad_wait blocks until it has, or for so many seconds; < 0: no limit but
  * DT_TIMEOUT, after which it fails. */
@@ -171,6 +183,11 @@ dt_result_t dt_grad_output(dt_grad_work_t work, int i, int *ndim,
 
 /* Copy the output of an allgather or alltoall to the caller's memory, once. */
 dt_result_t dt_grad_take(dt_grad_work_t work, int i, void *out);
+
+/* The same to memory that may be a GPU's, after what was put on the stream;
+ * waits until it is there. */
+dt_result_t dt_grad_take_on(dt_grad_work_t work, int i, void *out,
+                            dt_stream_t stream);
 
 /* Forget the work; it need not be complete, and goes on: its buffers are in use
  * until it is. NULL is fine. */
@@ -203,6 +220,10 @@ dt_result_t dt_grad_plan_tensor(dt_grad_plan_t plan, const char *name,
  * step. Never blocks. INVALID_ARG when it is under way already. */
 dt_result_t dt_grad_plan_submit(dt_grad_plan_t plan, int id, const void *in,
                                 void *out);
+
+/* The same for a gradient that is made on a stream, as dt_grad_start_on. */
+dt_result_t dt_grad_plan_submit_on(dt_grad_plan_t plan, int id, const void *in,
+                                   void *out, dt_stream_t stream);
 
 /* Wait for one gradient, which was submitted, or was not and is complete; it
  * can be submitted again after. */

@@ -9,6 +9,7 @@
 
 #include "base/api.h"
 #include "coll/engine/engine.h"
+#include "grad/gpu/gpus.h"
 #include "grad/pass.h"
 #include "grad/plan/plan.h"
 #include "grad/progress.h"
@@ -80,6 +81,7 @@ static dt_result_t init_locks(struct dt_grad *grad, struct dt_error *err)
 
 static void destroy(struct dt_grad *grad)
 {
+    dt_gpus_close(grad);
     pthread_cond_destroy(&grad->wake);
     pthread_mutex_destroy(&grad->drive);
     pthread_mutex_destroy(&grad->submit);
@@ -99,6 +101,8 @@ static dt_result_t connect(struct dt_grad *grad, struct dt_error *err)
         rc = dt_set_open_world(grad, err);
     if (rc == DT_SUCCESS)
         rc = dt_stall_open(grad, err);
+    if (rc == DT_SUCCESS)
+        rc = dt_gpus_open(grad, err);
     return rc;
 }
 

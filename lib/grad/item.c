@@ -43,6 +43,32 @@ int64_t dt_item_share(int64_t rows, int r, int n)
     return rows / n + (r < rows % n);
 }
 
+size_t dt_item_in_bytes(const struct dt_item *item,
+                        const struct dt_grad_set *set)
+{
+    const struct dt_item_type *type = &item->type;
+    if (type->kind == DT_GRAD_BARRIER ||
+        (type->kind == DT_GRAD_BROADCAST && set->me != type->root))
+        return 0;
+    return dt_item_count(type) * type->element;
+}
+
+size_t dt_item_out_bytes(const struct dt_item *item,
+                         const struct dt_grad_set *set)
+{
+    const struct dt_item_type *type = &item->type;
+    switch (type->kind) {
+    case DT_GRAD_ALLREDUCE:
+    case DT_GRAD_BROADCAST:
+        return dt_item_count(type) * type->element;
+    case DT_GRAD_REDUCESCATTER:
+        return (size_t)dt_item_share(type->shape[0], set->me, set->n) *
+               dt_item_row(type) * type->element;
+    default: /* none, or to be taken */
+        return 0;
+    }
+}
+
 bool dt_item_is_quantized(const struct dt_item_type *type)
 {
     return type->wire == DT_DTYPE_I8 && type->dtype != DT_DTYPE_I8;
@@ -239,7 +265,7 @@ static void set_type(struct dt_item_type *type, const struct dt_grad_op *op)
 dt_result_t dt_item_init(struct dt_item *item, const struct dt_grad_op *op,
                          int n, struct dt_error *err)
 {
-    *item = (struct dt_item){.in = op->in, .out = op->out};
+    *item = (struct dt_item){.in = op->in, .out = op->out, .device = -1};
     dt_result_t rc = check(op, n, err);
     if (rc != DT_SUCCESS)
         return rc;
@@ -316,6 +342,14 @@ static void print_shape(char text[DT_ITEM_TEXT],
     snprintf(text + at, (size_t)(DT_ITEM_TEXT - at), "]");
 }
 
+static void print_place(char text[DT_ITEM_TEXT],
+                        const struct dt_item_type *type)
+{
+    snprintf(text, DT_ITEM_TEXT, "a tensor %s",
+             type->place == DT_PLACE_GPU ? "on a GPU"
+                                         : "in the memory of the host");
+}
+
 static void print_factors(char text[DT_ITEM_TEXT],
                           const struct dt_item_type *type)
 {
@@ -348,6 +382,10 @@ bool dt_item_agrees(const struct dt_item_type *a, const struct dt_item_type *b,
     } else if (!same_shape(a, b)) {
         print_shape(a_has, a);
         print_shape(b_has, b);
+    } else if (a->place != b->place && a->place != DT_PLACE_ANY &&
+               b->place != DT_PLACE_ANY) {
+        print_place(a_has, a);
+        print_place(b_has, b);
     } else if (a->op != b->op) {
         print_op(a_has, a);
         print_op(b_has, b);

@@ -24,6 +24,12 @@ void dt_item_fini(struct dt_item *item);
 size_t dt_item_count(const struct dt_item_type *type);
 size_t dt_item_row(const struct dt_item_type *type);
 
+/* Bytes that this rank's in and out have; 0 for what it does not use. */
+size_t dt_item_in_bytes(const struct dt_item *item,
+                        const struct dt_grad_set *set);
+size_t dt_item_out_bytes(const struct dt_item *item,
+                         const struct dt_grad_set *set);
+
 /* Rows of a reducescatter of `rows` in all that rank r of n gets. */
 int64_t dt_item_share(int64_t rows, int r, int n);
 

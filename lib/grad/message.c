@@ -43,7 +43,7 @@ static size_t length(const struct dt_grad_work *work)
 {
     size_t len = 1 + 4 + 2 + strlen(work->name) + 2;
     for (int i = 0; i < work->n; i++)
-        len += 4 + 4 + 4 + 16 + 1 + 8 * (size_t)work->items[i].type.ndim + 4 +
+        len += 5 + 4 + 4 + 16 + 1 + 8 * (size_t)work->items[i].type.ndim + 4 +
                8 * (size_t)splits_of(work, &work->items[i]);
     return len;
 }
@@ -56,6 +56,7 @@ static void put_item(unsigned char **at, const struct dt_grad_work *work,
     put(at, type->dtype, 1);
     put(at, type->wire, 1);
     put(at, type->op, 1);
+    put(at, type->place, 1);
     put(at, type->element, 4);
     put(at, (uint32_t)type->root, 4);
     put_real(at, type->prescale);
@@ -125,6 +126,7 @@ bool dt_message_read_item(struct dt_cursor *cursor, struct dt_item_type *type,
     type->dtype = (uint8_t)dt_cursor_uint(cursor, 1);
     type->wire = (uint8_t)dt_cursor_uint(cursor, 1);
     type->op = (uint8_t)dt_cursor_uint(cursor, 1);
+    type->place = (uint8_t)dt_cursor_uint(cursor, 1);
     type->element = (uint32_t)dt_cursor_uint(cursor, 4);
     type->root = (int32_t)(uint32_t)dt_cursor_uint(cursor, 4);
     type->prescale = get_real(cursor);

@@ -3,7 +3,7 @@
 /* message.h - what a rank tells of its work in a round of negotiation.
  *
  *   request   u8 work kind | u32 plan | u16 length, name | u16 items, each:
- *   item      u8 kind, dtype, wire, op | u32 element | i32 root
+ *   item      u8 kind, dtype, wire, op, place | u32 element | i32 root
  *             | f64 prescale, postscale | u8 ndim, i64 shape[ndim]
  *             | u32 count, i64 splits[count]
  *

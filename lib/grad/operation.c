@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/api.h"
+#include "grad/gpu/gpus.h"
 #include "grad/item.h"
 #include "grad/progress.h"
 #include "grad/set.h"
@@ -25,7 +26,7 @@ static dt_result_t check_name(const char *name, struct dt_error *err)
 }
 
 static dt_result_t fill(struct dt_grad_work *work, const struct dt_grad_op *ops,
-                        int n, struct dt_error *err)
+                        int n, dt_stream_t stream, struct dt_error *err)
 {
     work->items = calloc((size_t)n, sizeof(*work->items));
     if (!work->items)
@@ -42,6 +43,9 @@ static dt_result_t fill(struct dt_grad_work *work, const struct dt_grad_op *ops,
             return rc;
         work->n = i + 1;
         rc = dt_item_check_buffers(&work->items[i], work->set->me, err);
+        if (rc == DT_SUCCESS && ops[i].kind != DT_GRAD_BARRIER)
+            rc = dt_gpus_place(work->grad, &work->items[i], work->set, stream,
+                               err);
         if (rc != DT_SUCCESS)
             return rc;
     }
@@ -51,7 +55,8 @@ static dt_result_t fill(struct dt_grad_work *work, const struct dt_grad_op *ops,
 
 static dt_result_t start(struct dt_grad *grad, const char *name,
                          const struct dt_grad_op *ops, int n,
-                         struct dt_grad_work **out, struct dt_error *err)
+                         dt_stream_t stream, struct dt_grad_work **out,
+                         struct dt_error *err)
 {
     struct dt_grad_set *set;
     dt_result_t rc = dt_grad_usable(grad, err);
@@ -70,7 +75,7 @@ static dt_result_t start(struct dt_grad *grad, const char *name,
                         &work, err);
     if (rc != DT_SUCCESS)
         return rc;
-    rc = fill(work, ops, n, err);
+    rc = fill(work, ops, n, stream, err);
     if (rc == DT_SUCCESS)
         rc = dt_work_enter(work, name == NULL, err);
     if (rc != DT_SUCCESS) {
@@ -81,11 +86,18 @@ static dt_result_t start(struct dt_grad *grad, const char *name,
     return DT_SUCCESS;
 }
 
+dt_result_t dt_grad_start_on(dt_grad_t grad, const char *name,
+                             const dt_grad_op_t *ops, int n, dt_stream_t stream,
+                             dt_grad_work_t *work)
+{
+    struct dt_error err = {""};
+    return dt_api_return(start(grad, name, ops, n, stream, work, &err), &err);
+}
+
 dt_result_t dt_grad_start(dt_grad_t grad, const char *name,
                           const dt_grad_op_t *ops, int n, dt_grad_work_t *work)
 {
-    struct dt_error err = {""};
-    return dt_api_return(start(grad, name, ops, n, work, &err), &err);
+    return dt_grad_start_on(grad, name, ops, n, DT_STREAM_NONE, work);
 }
 
 dt_result_t dt_grad_test(dt_grad_work_t work)
@@ -148,6 +160,12 @@ dt_result_t dt_grad_output(dt_grad_work_t work, int i, int *ndim,
 
 dt_result_t dt_grad_take(dt_grad_work_t work, int i, void *out)
 {
+    return dt_grad_take_on(work, i, out, DT_STREAM_NONE);
+}
+
+dt_result_t dt_grad_take_on(dt_grad_work_t work, int i, void *out,
+                            dt_stream_t stream)
+{
     struct dt_error err = {""};
     dt_result_t rc = check_output(work, i, &err);
     if (rc != DT_SUCCESS)
@@ -171,7 +189,9 @@ dt_result_t dt_grad_take(dt_grad_work_t work, int i, void *out)
             dt_error_set(&err, DT_ERR_INVALID_ARG, "dt_grad_take: out is NULL"),
             &err);
     if (bytes > 0)
-        memcpy(out, item->result, bytes);
+        rc = dt_gpus_take(work->grad, out, item->result, bytes, stream, &err);
+    if (rc != DT_SUCCESS)
+        return dt_api_return(rc, &err);
     free(item->result);
     item->result = NULL;
     return dt_api_return(DT_SUCCESS, &err);

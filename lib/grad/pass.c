@@ -6,6 +6,7 @@
 #include "base/env.h"
 #include "coll/engine/engine.h"
 #include "grad/entry.h"
+#include "grad/gpu/gpus.h"
 #include "grad/plan/plan.h"
 #include "grad/round.h"
 #include "grad/run.h"
@@ -56,12 +57,14 @@ static void abandon(struct dt_grad *grad, dt_result_t code,
     struct dt_world *world = grad->world->world;
     dt_world_lock(world);
     dt_world_fail(world, code, &text);
+    dt_device_step(world); /* the streams wait for no other rank any more */
     dt_world_unlock(world);
     for (struct dt_grad_set *s = grad->sets; s; s = s->next)
         dt_test(&s->round.request);
     for (struct dt_grad_plan *p = grad->plans; p; p = p->next)
         for (int b = 0; b < p->nbuckets; b++)
             dt_test(&p->buckets[b].request);
+    dt_gpus_drain(grad, grad->timeout);
 }
 
 static void fail(struct dt_grad *grad, dt_result_t code,

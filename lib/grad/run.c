@@ -12,6 +12,7 @@
 #include "exec/exec.h"
 #include "grad/adasum.h"
 #include "grad/convert.h"
+#include "grad/gpu/stage.h"
 #include "grad/item.h"
 #include "grad/plan/gradient.h"
 #include "grad/timeline.h"
@@ -27,7 +28,7 @@ struct dt_run {
     int64_t *rows, *received; /* of all ranks; owned */
     unsigned char *buffer;    /* of its own, or NULL */
     dt_request_t request;
-    bool begun;
+    bool taken, begun, done; /* its input; the collective; that has ended */
     double since;
     struct dt_run *next;
 };
@@ -336,6 +337,7 @@ static void retire(struct dt_grad *grad, struct dt_run **at)
         grad->runs_end = at;
     grad->nrunning--;
     count(grad, run);
+    dt_stage_end(grad, item_of(run));
     dt_timeline_add(grad->timeline, run->work ? run->work->name : "joined",
                     dt_item_kind(run->type.kind), run->since, dt_grad_now());
     if (run->work && --run->work->left == 0)
@@ -354,31 +356,68 @@ static dt_result_t test(struct dt_run *run, struct dt_error *err)
     return rc == DT_SUCCESS ? rc : dt_no_memory(err);
 }
 
+/* Begin to fetch its input, and begin when that is here and all before it have
+ * begun. *held: one before it has not; set if this one has not either. */
+static dt_result_t start(struct dt_run *run, bool *held, bool *moved,
+                         struct dt_error *err)
+{
+    struct dt_grad *grad = run->set->grad;
+    dt_result_t rc = DT_SUCCESS;
+    if (!run->taken) {
+        run->taken = true;
+        run->since = dt_grad_now();
+        grad->nrunning++;
+        rc = dt_stage_fetch(grad, item_of(run), run->set, err);
+        if (rc != DT_SUCCESS)
+            return rc;
+    }
+    *held = *held || !dt_stage_has_arrived(item_of(run));
+    if (*held)
+        return DT_IN_PROGRESS;
+    *moved = true;
+    rc = begin(run);
+    if (rc == DT_ERR_NO_MEMORY && !run->request)
+        return dt_no_memory(err);
+    return rc == DT_SUCCESS ? rc : dt_grad_failed(rc, err);
+}
+
+/* Is it over, with its output where it belongs? */
+static dt_result_t complete(struct dt_run *run, bool *moved,
+                            struct dt_error *err)
+{
+    struct dt_item *item = item_of(run);
+    if (!run->done) {
+        dt_result_t rc = test(run, err);
+        if (rc == DT_SUCCESS)
+            rc = dt_stage_return(run->set->grad, item, run->set, err);
+        if (rc != DT_SUCCESS)
+            return rc;
+        run->done = true;
+        *moved = true;
+    }
+    return dt_stage_has_arrived(item) ? DT_SUCCESS : DT_IN_PROGRESS;
+}
+
 dt_result_t dt_runs_progress(struct dt_grad *grad, bool *moved,
                              struct dt_error *err)
 {
     struct dt_run **at = &grad->runs;
+    bool held = false;
     while (*at) {
         struct dt_run *run = *at;
-        if (!run->begun) {
-            if (grad->nrunning >= UNDER_WAY)
-                break;
-            grad->nrunning++;
-            dt_result_t rc = begin(run);
-            if (rc == DT_ERR_NO_MEMORY && !run->request)
-                return dt_no_memory(err);
-            if (rc != DT_SUCCESS)
-                return dt_grad_failed(rc, err);
-            *moved = true;
-        }
-        dt_result_t rc = test(run, err);
+        dt_result_t rc = DT_SUCCESS;
+        if (!run->taken && grad->nrunning >= UNDER_WAY)
+            break;
+        if (!run->begun)
+            rc = start(run, &held, moved, err);
+        if (rc == DT_SUCCESS)
+            rc = complete(run, moved, err);
         if (rc == DT_IN_PROGRESS) {
             at = &run->next;
             continue;
         }
         if (rc != DT_SUCCESS)
             return rc;
-        *moved = true;
         retire(grad, at);
     }
     return DT_SUCCESS;
@@ -387,7 +426,7 @@ dt_result_t dt_runs_progress(struct dt_grad *grad, bool *moved,
 const char *dt_runs_late(struct dt_grad *grad, double before)
 {
     for (struct dt_run *run = grad->runs; run; run = run->next)
-        if (run->begun && run->since < before)
+        if (run->taken && run->since < before)
             return run->work ? run->work->name : "an allreduce of others";
     return NULL;
 }
@@ -399,6 +438,7 @@ void dt_runs_fail(struct dt_grad *grad, dt_result_t code,
         struct dt_run *run = grad->runs;
         grad->runs = run->next;
         dt_test(&run->request);
+        dt_stage_end(grad, item_of(run));
         if (run->work && --run->work->left == 0)
             dt_work_end(run->work, code, err);
         destroy(run);

@@ -19,17 +19,26 @@
 #include "dt_grad.h"
 
 struct dt_entry;
+struct dt_gpu_part;
+struct dt_gpus;
 struct dt_grad_set;
+struct dt_mark;
+struct dt_pinned;
 struct dt_quantized;
 struct dt_run;
+struct dt_stage;
 struct dt_stall;
 struct dt_timeline;
 
 /* ---- one operation ---- */
 
+/* Where a tensor is; ANY is one without elements. */
+enum dt_place { DT_PLACE_HOST, DT_PLACE_GPU, DT_PLACE_ANY };
+
 /* What the ranks compare. */
 struct dt_item_type {
     uint8_t kind, dtype, wire, op;
+    uint8_t place;    /* enum dt_place */
     uint32_t element; /* bytes */
     int32_t root;
     int32_t ndim;
@@ -46,6 +55,11 @@ struct dt_item {
     void *result;
     int64_t rows;      /* first dimension of the output */
     int64_t *received; /* rows from each rank */
+    /* of a tensor on a GPU: its number, else -1; when the program has made it;
+     * while the host has a copy, that, and then in and out are in it */
+    int device;
+    struct dt_mark *mark;
+    struct dt_stage *stage;
 };
 
 /* ---- work ---- */
@@ -165,7 +179,12 @@ struct dt_bucket {
     struct dt_gradient **gradients;
     int last; /* place of the last of them in the order of all */
     unsigned char *data;
-    bool shared;                    /* it is from dt_mem_alloc */
+    bool shared; /* it is from dt_mem_alloc */
+    /* of gradients on a GPU: its number, else -1; lib/grad/plan/gpu_bucket.h */
+    int device;
+    struct dt_pinned *pinned;
+    struct dt_gpu_part *parts;
+    bool unpacks; /* it has arrived, and is being unpacked there */
     struct dt_quantized *quantized; /* instead of data, as it goes as I8 */
     bool counted;                   /* among the bytes that are held */
     _Atomic int missing;            /* gradients that were not submitted */
@@ -237,6 +256,7 @@ struct dt_grad {
     struct dt_grad_work *names[DT_NAMES]; /* under way here; with submit */
     struct dt_grad_work *newest;          /* of all operations; with submit */
     struct dt_grad_work *join;
+    struct dt_gpus *gpus; /* NULL: this process has none */
     struct dt_stall *stall;
     struct dt_timeline *timeline;
     struct dt_grad_stats stats;

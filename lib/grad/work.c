@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grad/gpu/gpus.h"
 #include "grad/item.h"
 #include "grad/progress.h"
 
@@ -37,8 +38,10 @@ void dt_work_destroy(struct dt_grad_work *work)
 {
     if (!work)
         return;
-    for (int i = 0; i < work->n; i++)
+    for (int i = 0; i < work->n; i++) {
+        dt_gpus_unmark(work->grad, &work->items[i]);
         dt_item_fini(&work->items[i]);
+    }
     free(work->items);
     free(work->name);
     free(work);

@@ -57,10 +57,12 @@ my %rooms = (
         lib/ckpt/redundancy lib/exec lib/gpu'],
     'lib/elastic' => ['', 'lib lib/base'],
     'lib/grad' => ['', 'lib lib/base lib/coll/engine lib/exec
-        lib/grad/compress lib/grad/plan'],
+        lib/grad/compress lib/grad/gpu lib/grad/plan'],
     'lib/grad/compress' => ['int8.h', 'lib lib/grad'],
-    'lib/grad/plan' => ['gradient.h plan.h', 'lib lib/base lib/grad
-        lib/grad/compress'],
+    'lib/grad/gpu' => ['gpus.h stage.h', 'lib lib/base lib/coll/engine
+        lib/gpu lib/grad'],
+    'lib/grad/plan' => ['gradient.h plan.h', 'lib lib/base lib/coll/engine
+        lib/exec lib/grad lib/grad/compress lib/grad/gpu'],
     'spank' => ['', 'lib lib/base lib/topo/model spank/framework
         spank/placement spank/requeue spank/server'],
     'spank/framework' => ['framework.h names.h', 'lib/base spank

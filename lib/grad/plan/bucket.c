@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "grad/convert.h"
+#include "grad/plan/gpu_bucket.h"
 #include "grad/plan/gradient.h"
 #include "grad/plan/quantized.h"
 #include "grad/item.h"
@@ -27,7 +28,8 @@ static size_t size_of(const struct dt_bucket *bucket)
 
 static bool holds(const struct dt_bucket *bucket, const struct dt_gradient *g)
 {
-    return bucket->wire == g->item.type.wire &&
+    return bucket->device == g->item.device &&
+           bucket->wire == g->item.type.wire &&
            bucket->op == (uint8_t)dt_item_wire_op(&g->item.type);
 }
 
@@ -76,6 +78,7 @@ static bool cut(struct dt_grad_plan *plan, struct dt_gradient **order, int n)
             b--;
         if (b < 0) {
             b = plan->nbuckets++;
+            plan->buckets[b].device = order[i]->item.device;
             plan->buckets[b].wire = order[i]->item.type.wire;
             plan->buckets[b].op =
                 (uint8_t)dt_item_wire_op(&order[i]->item.type);
@@ -113,6 +116,8 @@ static dt_result_t allocate(struct dt_bucket *bucket, struct dt_error *err)
     atomic_store(&bucket->missing, bucket->n);
     if (dt_item_is_quantized(&bucket->gradients[0]->item.type))
         return dt_quantized_make(bucket, err);
+    if (bucket->device >= 0)
+        return dt_gpu_bucket_make(bucket, data_bytes(bucket), err);
     bucket->shared = dt_mem_alloc(data_bytes(bucket), &data) == DT_SUCCESS;
     bucket->data = bucket->shared ? data : malloc(data_bytes(bucket));
     return bucket->data ? DT_SUCCESS : dt_no_memory(err);
@@ -147,7 +152,9 @@ void dt_buckets_free(struct dt_grad_plan *plan)
         if (bucket->counted)
             plan->grad->stats.held_bytes -= held(bucket);
         dt_quantized_free(bucket->quantized);
-        if (bucket->shared)
+        if (bucket->device >= 0)
+            dt_gpu_bucket_free(plan->grad, bucket);
+        else if (bucket->shared)
             dt_mem_free(bucket->data);
         else
             free(bucket->data);
@@ -165,18 +172,18 @@ static unsigned char *flag_of(struct dt_bucket *bucket)
     return bucket->data + bucket->elements * size_of(bucket);
 }
 
-static void raise_flag(struct dt_bucket *bucket)
+/* The flag of a rank that does not follow. */
+static void put_one(unsigned char at[8], dt_dtype_t wire)
 {
     const float one = 1.0F;
-    dt_dtype_t wire = (dt_dtype_t)bucket->wire;
     if (wire == DT_DTYPE_I32)
-        memcpy(flag_of(bucket), &(int32_t){1}, sizeof(int32_t));
+        memcpy(at, &(int32_t){1}, sizeof(int32_t));
     else if (wire == DT_DTYPE_I64)
-        memcpy(flag_of(bucket), &(int64_t){1}, sizeof(int64_t));
+        memcpy(at, &(int64_t){1}, sizeof(int64_t));
     else if (wire == DT_DTYPE_F32)
-        memcpy(flag_of(bucket), &one, sizeof(one));
+        memcpy(at, &one, sizeof(one));
     else
-        dt_convert_in(flag_of(bucket), wire, &one, DT_DTYPE_F32, 1, 1.0);
+        dt_convert_in(at, wire, &one, DT_DTYPE_F32, 1, 1.0);
 }
 
 static bool is_raised(struct dt_bucket *bucket)
@@ -184,18 +191,16 @@ static bool is_raised(struct dt_bucket *bucket)
     static const unsigned char zero[8];
     if (bucket->quantized)
         return dt_quantized_is_raised(bucket->quantized);
-    return memcmp(flag_of(bucket), zero, size_of(bucket)) != 0;
+    return memcmp(bucket->device < 0 ? flag_of(bucket)
+                                     : dt_gpu_bucket_flag(bucket),
+                  zero, size_of(bucket)) != 0;
 }
 
-static void pack(struct dt_bucket *bucket, bool follow)
+static void pack(struct dt_bucket *bucket, bool follow, const void *one)
 {
-    if (bucket->quantized) {
-        dt_quantized_pack(bucket, follow);
-        return;
-    }
     if (!follow) {
         memset(bucket->data, 0, data_bytes(bucket));
-        raise_flag(bucket);
+        memcpy(flag_of(bucket), one, size_of(bucket));
         return;
     }
     for (int i = 0; i < bucket->n; i++) {
@@ -208,12 +213,45 @@ static void pack(struct dt_bucket *bucket, bool follow)
     memset(flag_of(bucket), 0, size_of(bucket));
 }
 
+/* Write what is sent; that of a GPU is put on its stream. */
+static dt_result_t send(struct dt_grad_plan *plan, struct dt_bucket *bucket,
+                        bool follow, struct dt_error *err)
+{
+    unsigned char one[8] = {0};
+    if (bucket->quantized) {
+        dt_quantized_pack(bucket, follow);
+        return DT_SUCCESS;
+    }
+    put_one(one, (dt_dtype_t)bucket->wire);
+    if (bucket->device >= 0)
+        return dt_gpu_bucket_launch(plan, bucket, follow, one, err);
+    pack(bucket, follow, one);
+    return DT_SUCCESS;
+}
+
+static dt_result_t start(struct dt_grad_plan *plan, struct dt_bucket *bucket,
+                         struct dt_error *err)
+{
+    dt_result_t rc;
+    if (bucket->device >= 0)
+        return DT_SUCCESS; /* it is on the stream */
+    if (bucket->quantized)
+        rc = dt_quantized_scatter(bucket, plan->comm);
+    else
+        rc = dt_iallreduce(bucket->data, bucket->data, bucket->elements + 1,
+                           (dt_dtype_t)bucket->wire, (dt_op_t)bucket->op,
+                           plan->comm, DT_STREAM_NONE, &bucket->request);
+    return rc == DT_SUCCESS ? rc : dt_grad_failed(rc, err);
+}
+
 static dt_result_t launch(struct dt_grad_plan *plan, struct dt_bucket *bucket,
                           bool follow, struct dt_error *err)
 {
     struct dt_grad *grad = plan->grad;
     bucket->since = dt_grad_now();
-    pack(bucket, follow);
+    dt_result_t rc = send(plan, bucket, follow, err);
+    if (rc != DT_SUCCESS)
+        return rc;
     if (follow)
         dt_timeline_bucket(plan, bucket, "pack", bucket->since);
     grad->stats.busy_seconds += dt_grad_now() - bucket->since;
@@ -224,15 +262,7 @@ static dt_result_t launch(struct dt_grad_plan *plan, struct dt_bucket *bucket,
                                   : data_bytes(bucket);
     plan->launched++;
     bucket->since = dt_grad_now();
-    dt_result_t rc =
-        bucket->quantized
-            ? dt_quantized_scatter(bucket, plan->comm)
-            : dt_iallreduce(bucket->data, bucket->data, bucket->elements + 1,
-                            (dt_dtype_t)bucket->wire, (dt_op_t)bucket->op,
-                            plan->comm, DT_STREAM_NONE, &bucket->request);
-    if (rc != DT_SUCCESS)
-        return dt_grad_failed(rc, err);
-    return DT_SUCCESS;
+    return start(plan, bucket, err);
 }
 
 static uint64_t window(const struct dt_grad_plan *plan)
@@ -324,7 +354,7 @@ static void unpack(struct dt_grad_plan *plan, struct dt_bucket *bucket)
         dt_quantized_unpack(bucket);
     for (int i = 0; i < bucket->n; i++) {
         struct dt_gradient *g = bucket->gradients[i];
-        if (!bucket->quantized)
+        if (!bucket->quantized && bucket->device < 0)
             unpack_one(plan, bucket, g);
         grad->stats.gradients++;
         grad->stats.bytes += g->count * g->item.type.element;
@@ -334,14 +364,30 @@ static void unpack(struct dt_grad_plan *plan, struct dt_bucket *bucket)
     grad->stats.busy_seconds += dt_grad_now() - start;
 }
 
-/* The oldest bucket has arrived. */
-static void finish(struct dt_grad_plan *plan, struct dt_bucket *bucket)
+static dt_result_t test(struct dt_grad_plan *plan, struct dt_bucket *bucket,
+                        struct dt_error *err)
+{
+    if (bucket->device >= 0)
+        return dt_gpu_bucket_test(plan, bucket, err);
+    dt_result_t rc = dt_test(&bucket->request);
+    return rc < 0 ? dt_grad_failed(rc, err) : rc;
+}
+
+/* The oldest bucket has arrived; on a GPU, it is unpacked there first. */
+static dt_result_t finish(struct dt_grad_plan *plan, struct dt_bucket *bucket,
+                          struct dt_error *err)
 {
     bool breaks = atomic_load(&plan->state) == DT_PLAN_BREAKS;
-    if (!breaks && !is_raised(bucket)) {
+    bool used = !breaks && !is_raised(bucket);
+    if (used && bucket->device >= 0 && !bucket->unpacks) {
+        bucket->unpacks = true;
+        return dt_gpu_bucket_unpack(plan, bucket, err);
+    }
+    bucket->unpacks = false;
+    if (used) {
         unpack(plan, bucket);
         plan->finished++;
-        return;
+        return DT_SUCCESS;
     }
     if (!breaks) {
         plan->end = plan->finished + window(plan);
@@ -349,6 +395,7 @@ static void finish(struct dt_grad_plan *plan, struct dt_bucket *bucket)
         atomic_store(&plan->state, DT_PLAN_BREAKS);
     }
     plan->finished++;
+    return DT_SUCCESS;
 }
 
 dt_result_t dt_buckets_progress(struct dt_grad_plan *plan, bool *moved,
@@ -363,13 +410,14 @@ dt_result_t dt_buckets_progress(struct dt_grad_plan *plan, bool *moved,
         if (plan->finished == plan->reduced)
             break;
         struct dt_bucket *bucket = bucket_of(plan, plan->finished);
-        rc = dt_test(&bucket->request);
+        rc = test(plan, bucket, err);
         if (rc == DT_IN_PROGRESS)
             break;
+        if (rc == DT_SUCCESS)
+            rc = finish(plan, bucket, err);
         if (rc != DT_SUCCESS)
-            return dt_grad_failed(rc, err);
+            return rc;
         *moved = true;
-        finish(plan, bucket);
     }
     return DT_SUCCESS;
 }

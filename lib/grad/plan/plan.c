@@ -8,7 +8,9 @@
 
 #include "base/api.h"
 #include "grad/plan/bucket.h"
+#include "grad/plan/gpu_bucket.h"
 #include "grad/plan/gradient.h"
+#include "grad/gpu/gpus.h"
 #include "grad/item.h"
 #include "grad/progress.h"
 #include "grad/set.h"
@@ -19,10 +21,12 @@
 static void destroy(struct dt_grad_plan *plan)
 {
     dt_buckets_free(plan);
+    dt_gpus_end_plan(plan->grad, plan);
     for (int i = 0; i < plan->n; i++) {
         struct dt_gradient *g = plan->gradients[i];
         if (g->residual)
             plan->grad->stats.held_bytes -= g->count * sizeof(*g->residual);
+        dt_gpus_unmark(plan->grad, &g->item);
         free(g->residual);
         free(g->work.name);
         free(g);
@@ -318,10 +322,15 @@ static dt_result_t set_gradient(struct dt_grad_plan *plan, const char *name,
     dt_result_t rc = set_residual(g, item, quantized, err);
     if (rc != DT_SUCCESS)
         return rc;
+    struct dt_item next = *item;
+    next.type.place = g->item.type.place; /* known when it is submitted */
     if (known && g->bucket >= 0 &&
-        memcmp(&g->item.type, &item->type, sizeof(item->type)) != 0)
+        memcmp(&g->item.type, &next.type, sizeof(next.type)) != 0)
         atomic_store(&plan->leave, true);
-    g->item = *item;
+    dt_gpus_unmark(plan->grad, &g->item);
+    if (known)
+        next.device = g->item.device;
+    g->item = next;
     g->count = dt_item_count(&item->type);
     *id = g->id;
     return DT_SUCCESS;
@@ -351,13 +360,29 @@ dt_result_t dt_grad_plan_tensor(dt_grad_plan_t plan, const char *name,
     return dt_api_return(rc, &err);
 }
 
+/* Where is it now? One that has moved is not what the plan has. */
+static dt_result_t place(struct dt_grad_plan *plan, struct dt_gradient *g,
+                         const void *in, void *out, dt_stream_t stream,
+                         struct dt_error *err)
+{
+    struct dt_item item = g->item;
+    item.in = in;
+    item.out = out;
+    dt_result_t rc = dt_gpus_place(plan->grad, &item, plan->set, stream, err);
+    g->item.mark = item.mark;
+    if (rc != DT_SUCCESS)
+        return rc;
+    if (g->bucket >= 0 && (item.type.place != g->item.type.place ||
+                           item.device != g->item.device))
+        atomic_store(&plan->leave, true);
+    g->item = item;
+    return DT_SUCCESS;
+}
+
 /* With the submit lock. */
-static void submit(struct dt_grad_plan *plan, struct dt_gradient *g,
-                   const void *in, void *out)
+static void submit(struct dt_grad_plan *plan, struct dt_gradient *g)
 {
     bool stands = atomic_load(&plan->state) != DT_PLAN_NEGOTIATES;
-    g->item.in = in;
-    g->item.out = out;
     atomic_fetch_add(&plan->open, 1);
     if (!stands || g->bucket < 0) {
         dt_gradient_negotiate(g);
@@ -374,6 +399,12 @@ static void submit(struct dt_grad_plan *plan, struct dt_gradient *g,
 
 dt_result_t dt_grad_plan_submit(dt_grad_plan_t plan, int id, const void *in,
                                 void *out)
+{
+    return dt_grad_plan_submit_on(plan, id, in, out, DT_STREAM_NONE);
+}
+
+dt_result_t dt_grad_plan_submit_on(dt_grad_plan_t plan, int id, const void *in,
+                                   void *out, dt_stream_t stream)
 {
     struct dt_error err = {""};
     dt_result_t rc = dt_grad_usable(plan ? plan->grad : NULL, &err);
@@ -397,7 +428,9 @@ dt_result_t dt_grad_plan_submit(dt_grad_plan_t plan, int id, const void *in,
         rc = dt_error_set(&err, plan->grad->failure, "%s",
                           plan->grad->failure_text.text);
     else
-        submit(plan, plan->gradients[id], in, out);
+        rc = place(plan, plan->gradients[id], in, out, stream, &err);
+    if (rc == DT_SUCCESS)
+        submit(plan, plan->gradients[id]);
     pthread_mutex_unlock(&plan->grad->submit);
     return rc == DT_SUCCESS ? rc : dt_api_return(rc, &err);
 }
@@ -550,6 +583,10 @@ static dt_result_t make(struct dt_grad_plan *plan, struct dt_error *err)
 {
     dt_result_t rc = need_second(plan, err);
     if (rc != DT_SUCCESS)
+        return rc;
+    bool possible;
+    rc = dt_gpu_bucket_try(plan, plan->learned, plan->nlearned, &possible, err);
+    if (rc != DT_SUCCESS || !possible) /* else steps go on being negotiated */
         return rc;
     qsort(plan->learned, (size_t)plan->nlearned, sizeof(*plan->learned),
           by_heard);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
 #include "model.h"
 
 enum { TENSORS = 8, MOST = 5000, BLOCK = 128 };
@@ -59,9 +60,7 @@ static struct run *begin_run(void)
 {
     const dt_grad_options_t options = {.bucket_bytes = 4000,
                                        .first_bucket_bytes = 300};
-    struct run *run = calloc(1, sizeof(*run));
-    if (!run)
-        abort();
+    struct run *run = memory_get(sizeof(*run));
     run->wire = DT_DTYPE_I8;
     expect(dt_grad_open(&options, &run->grad) == DT_SUCCESS, "open");
     expect(dt_grad_plan_create(run->grad, 0, &run->plan) == DT_SUCCESS, "plan");
@@ -73,7 +72,7 @@ static void end_run(struct run *run)
 {
     expect(dt_grad_plan_destroy(run->plan) == DT_SUCCESS, "destroy");
     end_engine(run->grad);
-    free(run);
+    memory_put(run);
 }
 
 static dt_result_t submit(struct run *run, int k)
@@ -84,7 +83,8 @@ static dt_result_t submit(struct run *run, int k)
             run->wide[i] = run->in[k][i];
         in = out = run->wide;
     }
-    return dt_grad_plan_submit(run->plan, run->ids[k], in, out);
+    return dt_grad_plan_submit_on(run->plan, run->ids[k], in, out,
+                                  memory_stream());
 }
 
 /* Submit all in an order that `order` draws, and end the step: the results are

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "grad.h"
+#include "memory.h"
 
 #define EDGE  64 /* bytes before and behind the output that nobody touches */
 #define GUARD 0xa5
@@ -244,9 +245,9 @@ static void place(struct part *part)
     size_t len = part->out_bytes;
     if (wish->in_place && part->in_bytes > len)
         len = part->in_bytes;
-    part->in = allocate(part->in_bytes);
+    part->in = memory_get(part->in_bytes);
     input_fill(part, part->set->me, part->in);
-    part->room = allocate(len + 2 * EDGE);
+    part->room = memory_get(len + 2 * EDGE);
     memset(part->room, GUARD, len + 2 * EDGE);
     if (wish->in_place && !is_taken(wish)) {
         if (wish->kind != DT_GRAD_BROADCAST || wish->root == part->set->me)
@@ -332,7 +333,8 @@ static void verify_part(const struct item *item, int i)
     verify_shape(item, i);
     if (is_taken(&part->wish))
         check(item, i,
-              dt_grad_take(item->work, i, part->room + EDGE) == DT_SUCCESS,
+              dt_grad_take_on(item->work, i, part->room + EDGE,
+                              memory_stream()) == DT_SUCCESS,
               "dt_grad_take fails");
     char *wanted = allocate(len > in ? len : in);
     fill_wanted(part, wanted);
@@ -347,13 +349,22 @@ static void verify_part(const struct item *item, int i)
     free(wanted);
 }
 
+/* A barrier alone has no memory, and so no stream. */
+static dt_stream_t stream_of(const struct item *item)
+{
+    return item->n == 1 && item->parts[0].wish.kind == DT_GRAD_BARRIER
+               ? DT_STREAM_NONE
+               : memory_stream();
+}
+
 dt_result_t item_start(struct item *item, dt_grad_t grad)
 {
     dt_grad_op_t ops[MOST_PARTS];
     for (int i = 0; i < item->n; i++)
         ops[i] = item->parts[i].op;
-    dt_result_t rc = dt_grad_start(grad, item->name[0] ? item->name : NULL, ops,
-                                   item->n, &item->work);
+    dt_result_t rc =
+        dt_grad_start_on(grad, item->name[0] ? item->name : NULL, ops, item->n,
+                         stream_of(item), &item->work);
     check(item, 0, rc == DT_SUCCESS, "dt_grad_start fails");
     /* shapes and splits were copied, says the header */
     for (int i = 0; i < item->n; i++) {
@@ -366,8 +377,8 @@ dt_result_t item_start(struct item *item, dt_grad_t grad)
 static void clear(struct item *item)
 {
     for (int i = 0; i < item->n; i++) {
-        free(item->parts[i].in);
-        free(item->parts[i].room);
+        memory_put(item->parts[i].in);
+        memory_put(item->parts[i].room);
     }
     dt_grad_free(item->work);
     *item = (struct item){0};

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "grad.h"
+#include "memory.h"
 
 /* How the others ended; the text belongs to the thread's last call. */
 static void report(struct ended ended, int lost)
@@ -114,7 +115,7 @@ static struct ended negotiation(dt_grad_t grad, bool doomed, long us)
 static struct ended bucket(dt_grad_t grad, bool doomed, long us)
 {
     enum { TENSORS = 8, LENGTH = 200000 };
-    static float in[TENSORS][LENGTH];
+    void *in[TENSORS];
     const int64_t shape[] = {LENGTH};
     dt_grad_plan_t plan = NULL;
     dt_result_t rc = dt_grad_plan_create(grad, 0, &plan);
@@ -123,6 +124,7 @@ static struct ended bucket(dt_grad_t grad, bool doomed, long us)
     for (int k = 0; rc == DT_SUCCESS && k < TENSORS; k++) {
         dt_grad_op_t op =
             op_of(DT_GRAD_ALLREDUCE, DT_DTYPE_F32, 1, shape, NULL, NULL);
+        in[k] = memory_get(LENGTH * sizeof(float));
         snprintf(name, sizeof(name), "t%d", k);
         rc = dt_grad_plan_tensor(plan, name, &op, &id[k]);
     }
@@ -130,7 +132,8 @@ static struct ended bucket(dt_grad_t grad, bool doomed, long us)
         if (step == 3 && doomed)
             doom(us);
         for (int k = 0; rc == DT_SUCCESS && k < TENSORS; k++)
-            rc = dt_grad_plan_submit(plan, id[k], in[k], in[k]);
+            rc = dt_grad_plan_submit_on(plan, id[k], in[k], in[k],
+                                        memory_stream());
         if (rc == DT_SUCCESS)
             rc = dt_grad_plan_step(plan, -1);
     }

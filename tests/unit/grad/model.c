@@ -2,6 +2,7 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* model.c - the gradients of a pretended model: numbers that are exact in each
  * type, whose sums and averages are, too. */
+#include "memory.h"
 #include "model.h"
 
 #include <stdio.h>
@@ -26,8 +27,8 @@ static bool is_float(dt_dtype_t dtype)
 static void release(struct tensor *tensor)
 {
     if (tensor->out != tensor->in)
-        free(tensor->out);
-    free(tensor->in);
+        memory_put(tensor->out);
+    memory_put(tensor->in);
 }
 
 void model_allocate(struct model *model, int k)
@@ -35,10 +36,8 @@ void model_allocate(struct model *model, int k)
     struct tensor *tensor = &model->tensors[k];
     size_t len = bytes_of(tensor) + 1;
     release(tensor);
-    tensor->in = calloc(1, len);
-    tensor->out = k % 2 ? tensor->in : calloc(1, len);
-    if (!tensor->in || !tensor->out)
-        abort();
+    tensor->in = memory_get(len);
+    tensor->out = k % 2 ? tensor->in : memory_get(len);
 }
 
 static void choose(struct tensor *tensor, int k)
@@ -180,8 +179,8 @@ void model_verify(struct model *model)
 dt_result_t model_submit(struct model *model, int k)
 {
     const struct tensor *tensor = &model->tensors[k];
-    return dt_grad_plan_submit(model->plan, tensor->id, tensor->in,
-                               tensor->out);
+    return dt_grad_plan_submit_on(model->plan, tensor->id, tensor->in,
+                                  tensor->out, memory_stream());
 }
 
 void model_step(struct model *model)
