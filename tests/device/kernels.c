@@ -8,6 +8,8 @@
 
 #include "device.h"
 #include "exec/exec.h"
+#include "gpu/cuda/args.h"
+#include "grad/convert.h"
 
 #define TESTS 400
 #define MOST  70000 /* bytes of an input */
@@ -65,6 +67,58 @@ static void try_scale(struct trial *t, size_t k)
     compare(t, t->out + shift, count * elem, k, "scale");
 }
 
+/* ---- gradients into a bucket and out of it ---- */
+
+enum { PARTS = 100, PART = 640 }; /* bytes of a part, of either type */
+
+static const dt_dtype_t casts[][2] = {
+#define CAST(FROM, TO) {DT_DTYPE_##FROM, DT_DTYPE_##TO},
+    DT_CUDA_CASTS(CAST)
+#undef CAST
+};
+
+/* Into it with a factor, or out of it with a factor and a divisor. Integers
+ * have none, as they may leave their type. */
+static struct dt_gpu_part convert_part(struct trial *t, size_t p, size_t k)
+{
+    const dt_dtype_t *cast =
+        casts[(k + p) % (sizeof(casts) / sizeof(casts[0]))];
+    struct dt_gpu_part part = {.dst = t->out + p * PART,
+                               .src = t->in + p * PART,
+                               .count = 1 + below(t, PART / 8),
+                               .to = cast[1],
+                               .from = cast[0],
+                               .before = 1,
+                               .after = 1};
+    char *want = t->want + p * PART;
+    const char *bits = t->bits + p * PART;
+    const double factor = dt_exec_is_float(part.to) ? 0.3 : 1;
+    if (below(t, 2)) {
+        part.before = factor;
+        dt_convert_in(want, part.to, bits, part.from, part.count, factor);
+    } else {
+        part.after = factor;
+        part.divisor = 3;
+        dt_convert_out(want, part.to, bits, part.from, part.count, factor, 3);
+    }
+    return part;
+}
+
+static void try_convert(struct trial *t, size_t k)
+{
+    struct dt_error err;
+    struct dt_gpu_part parts[PARTS];
+    fill(t, MOST);
+    memset(t->want, 0, MOST);
+    move(t->d, t->out, t->want, MOST);
+    for (size_t p = 0; p < PARTS; p++)
+        parts[p] = convert_part(t, p, k);
+    need(
+        t->d->gpu->ops->convert(t->d->gpu, 0, parts, PARTS, t->d->stream, &err),
+        &err);
+    compare(t, t->out, PARTS * PART, k, "convert");
+}
+
 void check_kernels(struct device *d)
 {
     struct trial t = {.d = d, .state = 1};
@@ -75,12 +129,14 @@ void check_kernels(struct device *d)
     t.got = calloc(1, MOST);
     for (size_t k = 0; k < TESTS; k++)
         try_scale(&t, k);
+    for (size_t k = 0; k < TESTS; k++)
+        try_convert(&t, k);
     d->gpu->ops->share_free(d->gpu, t.in, NULL);
     d->gpu->ops->share_free(d->gpu, t.out, NULL);
     free(t.bits);
     free(t.want);
     free(t.got);
-    printf("scale: the host's bits\n");
+    printf("scale, convert: the host's bits\n");
 }
 
 /* ---- fast? ---- */
