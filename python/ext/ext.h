@@ -34,9 +34,11 @@ struct state {
     /* work that nobody has any more, which may not be complete */
     struct orphan *orphans;
     PyObject *lost; /* tensors of such gradients: a list, until the close */
-    /* names of attributes, and torch.strided */
+    /* names of attributes, torch.strided, and what gives the current stream of
+     * a GPU by its number; NULL where torch has no CUDA */
     PyObject *grad_name, *layout_name, *dtype_name, *contiguous_name,
-        *numel_name, *address_name, *needs_name, *strided;
+        *numel_name, *address_name, *needs_name, *device_name, *strided,
+        *stream_of;
 };
 
 /* Set the exception for a result, with dt_last_error's text; NULL. Of a call

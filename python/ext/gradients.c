@@ -72,13 +72,38 @@ static int method_is_true(PyObject *object, PyObject *name)
     return truth;
 }
 
+/* The current stream of a tensor's GPU, 1 (cudaStreamLegacy) for the default
+ * one; DT_STREAM_NONE for a tensor of the host. */
+static bool find_stream(const struct state *state, PyObject *tensor,
+                        dt_stream_t *stream)
+{
+    *stream = DT_STREAM_NONE;
+    if (!state->stream_of)
+        return true;
+    PyObject *device =
+        PyObject_CallMethodObjArgs(tensor, state->device_name, NULL);
+    long number = device ? PyLong_AsLong(device) : -1;
+    PyObject *value = NULL;
+    if (number >= 0)
+        value = PyObject_CallFunctionObjArgs(state->stream_of, device, NULL);
+    if (value)
+        *stream = (dt_stream_t)(uintptr_t)PyLong_AsUnsignedLongLong(value);
+    if (value && !*stream)
+        *stream = (dt_stream_t)1;
+    Py_XDECREF(value);
+    Py_XDECREF(device);
+    return !PyErr_Occurred();
+}
+
 /* Give a contiguous tensor of our type to the plan; it is kept alive. */
 static bool submit_tensor(struct gradient *g, PyObject *tensor)
 {
     struct gradients *all = g->all;
     long long address, numel;
+    dt_stream_t stream;
     if (!call_number(tensor, all->state->numel_name, &numel) ||
-        !call_number(tensor, all->state->address_name, &address))
+        !call_number(tensor, all->state->address_name, &address) ||
+        !find_stream(all->state, tensor, &stream))
         return false;
     if (numel != g->numel) {
         PyErr_Format(PyExc_ValueError,
@@ -88,7 +113,7 @@ static bool submit_tensor(struct gradient *g, PyObject *tensor)
         return false;
     }
     void *p = (void *)(uintptr_t)address;
-    dt_result_t rc = dt_grad_plan_submit(all->plan, g->id, p, p);
+    dt_result_t rc = dt_grad_plan_submit_on(all->plan, g->id, p, p, stream);
     if (rc != DT_SUCCESS) {
         dt_py_call_error(all->state, rc);
         return false;
@@ -475,9 +500,9 @@ static PyObject *gradients_add(PyObject *self, PyObject *args)
 PyObject *dt_py_gradients(PyObject *module, PyObject *args)
 {
     struct state *state = PyModule_GetState(module);
-    PyObject *strided;
+    PyObject *strided, *stream_of;
     int set, passes;
-    if (!PyArg_ParseTuple(args, "iiO", &set, &passes, &strided))
+    if (!PyArg_ParseTuple(args, "iiOO", &set, &passes, &strided, &stream_of))
         return NULL;
     struct gradients *all = (struct gradients *)alloc(state->gradients_type);
     if (!all)
@@ -491,6 +516,9 @@ PyObject *dt_py_gradients(PyObject *module, PyObject *args)
     Py_INCREF(strided);
     Py_XDECREF(state->strided);
     state->strided = strided;
+    Py_XDECREF(state->stream_of);
+    state->stream_of = stream_of == Py_None ? NULL : stream_of;
+    Py_XINCREF(state->stream_of);
     if (!all->list)
         Py_CLEAR(all);
     return (PyObject *)all;

@@ -397,10 +397,10 @@ static PyMethodDef functions[] = {
     {"set_list", set_list, METH_NOARGS, "the numbers of the sets"},
     {"set_ranks", set_ranks, METH_VARARGS, "set_ranks(set): a list"},
     {"start", dt_py_start, METH_VARARGS,
-     "start(kind, name, op, set, root, prescale, postscale, tensors, keep): "
-     "Work"},
+     "start(kind, name, op, set, root, prescale, postscale, tensors, keep[, "
+     "stream]): Work"},
     {"gradients", dt_py_gradients, METH_VARARGS,
-     "gradients(set, passes, strided): Gradients"},
+     "gradients(set, passes, strided, stream_of): Gradients"},
     {"comm", dt_py_comm, METH_O, "comm(ranks, or None for the world): Comm"},
     {"poll", dt_py_poll, METH_VARARGS,
      "poll(requests, known, seconds): until one is over or more have started"},
@@ -453,6 +453,7 @@ static int fill(PyObject *module)
         intern(&state->numel_name, "numel") < 0 ||
         intern(&state->address_name, "data_ptr") < 0 ||
         intern(&state->needs_name, "requires_grad") < 0 ||
+        intern(&state->device_name, "get_device") < 0 ||
         add_type(module, &state->work_type, &dt_py_work_spec, "Work") < 0 ||
         add_type(module, &state->gradients_type, &dt_py_gradients_spec,
                  "Gradients") < 0 ||

@@ -134,7 +134,7 @@ static bool take_name(struct work *work, int set, const char *name)
 /* Start what the operations describe; a Work, or NULL and an exception. */
 static PyObject *start(PyObject *module, const char *name,
                        const dt_grad_op_t *ops, int n, int members,
-                       PyObject *keep)
+                       dt_stream_t stream, PyObject *keep)
 {
     struct state *state = PyModule_GetState(module);
     struct work *work = create(module, keep, n, members);
@@ -142,7 +142,7 @@ static PyObject *start(PyObject *module, const char *name,
         return NULL;
     if (!name || take_name(work, ops[0].set, name)) {
         dt_result_t rc =
-            dt_grad_start(state->grad, name, ops, n, &work->handle);
+            dt_grad_start_on(state->grad, name, ops, n, stream, &work->handle);
         if (rc == DT_SUCCESS)
             return (PyObject *)work;
         work->handle = NULL;
@@ -159,11 +159,12 @@ PyObject *dt_py_start(PyObject *module, PyObject *args)
     dt_grad_op_t op = {0};
     PyObject *tensors, *keep;
     const char *name;
+    unsigned long long stream = 0;
     int kind;
     if (!dt_py_engine(state) ||
-        !PyArg_ParseTuple(args, "iziiiddO!O", &kind, &name, &op.op, &op.set,
+        !PyArg_ParseTuple(args, "iziiiddO!O|K", &kind, &name, &op.op, &op.set,
                           &op.root, &op.prescale, &op.postscale, &PyTuple_Type,
-                          &tensors, &keep))
+                          &tensors, &keep, &stream))
         return NULL;
     op.kind = (dt_grad_kind_t)kind;
     const int members = dt_grad_set_size(state->grad, op.set);
@@ -184,7 +185,8 @@ PyObject *dt_py_start(PyObject *module, PyObject *args)
                 break;
         }
     if (ops && texts && parsed == n)
-        result = start(module, name, ops, (int)n, members, keep);
+        result = start(module, name, ops, (int)n, members,
+                       (dt_stream_t)(uintptr_t)stream, keep);
     for (Py_ssize_t i = 0; texts && i < n; i++)
         PyMem_Free(texts[i].splits);
     PyMem_Free(ops);
@@ -266,15 +268,22 @@ static PyObject *work_output(PyObject *self, PyObject *args)
     return result;
 }
 
-/* take(i, address): copy output i there */
+/* take(i, address, stream): copy output i there */
 static PyObject *work_take(PyObject *self, PyObject *args)
 {
     struct work *work = (struct work *)self;
-    unsigned long long address;
+    unsigned long long address, stream = 0;
+    dt_result_t rc;
     int i;
-    if (!PyArg_ParseTuple(args, "iK", &i, &address) || !is_current(work))
+    if (!PyArg_ParseTuple(args, "iK|K", &i, &address, &stream) ||
+        !is_current(work))
         return NULL;
-    dt_result_t rc = dt_grad_take(work->handle, i, (void *)(uintptr_t)address);
+    work->state->waiting++;
+    Py_BEGIN_ALLOW_THREADS
+    rc = dt_grad_take_on(work->handle, i, (void *)(uintptr_t)address,
+                         (dt_stream_t)(uintptr_t)stream);
+    Py_END_ALLOW_THREADS
+    work->state->waiting--;
     if (rc != DT_SUCCESS)
         return dt_py_wait_error(work->state, rc);
     Py_RETURN_NONE;
@@ -318,7 +327,8 @@ static PyMethodDef methods[] = {
     {"test", work_test, METH_NOARGS, "whether it is over"},
     {"wait", work_wait, METH_NOARGS, "until it is over"},
     {"output", work_output, METH_VARARGS, "output(i): shape, received"},
-    {"take", work_take, METH_VARARGS, "take(i, address): copy output i"},
+    {"take", work_take, METH_VARARGS,
+     "take(i, address[, stream]): copy output i"},
     {NULL},
 };
 

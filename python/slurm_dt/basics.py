@@ -270,7 +270,8 @@ def gloo_built() -> bool:
 
 
 def nccl_built() -> int:
-    """0: tensors are in the memory of the host."""
+    """0: tensors of GPUs go by libdt's own kernels, unless DT_GPU_WAY says
+    otherwise."""
     return 0
 
 
@@ -285,10 +286,10 @@ def ccl_built() -> bool:
 
 
 def cuda_built() -> bool:
-    """False: tensors are in the memory of the host."""
-    return False
+    """True: tensors may be on CUDA GPUs, where libdt finds the driver."""
+    return True
 
 
 def rocm_built() -> bool:
-    """False: tensors are in the memory of the host."""
+    """False: of GPUs, NVIDIA's are served."""
     return False

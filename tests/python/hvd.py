@@ -115,6 +115,18 @@ def test_poll():
     hvd.synchronize(handle)
 
 
+def test_gpu_without_driver():
+    """A tensor with a stream of a GPU; where there is one, it is not there."""
+    from slurm_dt.torch import ops
+    found, ops.stream_of = ops.stream_of, lambda tensors: 1
+    try:
+        fails((NotImplementedError, ValueError), hvd.allreduce_, torch.ones(3))
+    finally:
+        ops.stream_of = found
+    assert hvd.cuda_built()
+    hvd.allreduce(torch.ones(3))
+
+
 def test_allgather():
     for dtype in (torch.bool, torch.int16, torch.float64, torch.complex64):
         rows = every(lambda r: torch.full((r, 2), r + 1).to(dtype))

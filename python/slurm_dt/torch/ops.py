@@ -100,6 +100,25 @@ def synchronize(handle: Handle) -> Any:
 
 # ---- starting ----
 
+DEVICES = ("cpu", "cuda")
+
+
+def stream_of(tensors: Sequence[torch.Tensor]) -> int:
+    """The current stream of the GPU that the tensors are on, after which libdt
+    reads them; 0 for tensors of the host, and 1, cudaStreamLegacy, for the
+    default stream. What libdt writes is complete when a wait has returned, so
+    that any stream may use it; until then the tensors are kept alive, and so
+    need no record_stream()."""
+    device = tensors[0].device
+    if any(t.device != device for t in tensors):
+        raise ValueError("tensors on several devices: "
+                         f"{', '.join(sorted({str(t.device) for t in tensors}))}"
+                         ": those of one call are on one")
+    if device.type == "cpu":
+        return 0
+    return torch.cuda.current_stream(device).cuda_stream or 1
+
+
 def _describe(kind: int, tensor: torch.Tensor, output: Optional[torch.Tensor],
               splits: Optional[List[int]]) -> Tuple[Any, ...]:
     """The tensor as _dt.start() wants it; ValueError for one that cannot be."""
@@ -107,9 +126,11 @@ def _describe(kind: int, tensor: torch.Tensor, output: Optional[torch.Tensor],
     if code is None and kind in (_ALLREDUCE, _REDUCESCATTER):
         raise ValueError(f"tensors of type {tensor.dtype} cannot be reduced: "
                          f"convert it to one of {', '.join(map(str, _TYPES))}")
-    if tensor.layout is not torch.strided or tensor.device.type != "cpu":
+    if tensor.layout is not torch.strided or \
+            tensor.device.type not in DEVICES:
         raise ValueError(f"a {tensor.layout} tensor on {tensor.device}: a "
-                         "dense one in the memory of the host is expected")
+                         "dense one in the memory of the host or of a CUDA GPU "
+                         "is expected")
     if not tensor.is_contiguous() or not (output is None or
                                           output.is_contiguous()):
         raise ValueError("the tensor is not contiguous: call contiguous()")
@@ -150,10 +171,11 @@ def _start(table: "_Operation", tensors: Sequence[torch.Tensor],
     described = tuple(
         _describe(table.kind, tensor, outputs[i] if outputs else None, splits)
         for i, tensor in enumerate(tensors))
+    stream = stream_of([*tensors, *(outputs or ())])
     name = f"{table.name}.{options.name}" if options.name is not None else None
     work = _dt.start(table.kind, name, _REDUCTIONS[options.op], options.set,
                      root, float(options.prescale), float(options.postscale),
-                     described, (tensors, outputs))
+                     described, (tensors, outputs), stream)
 
     def result(work: Any) -> Any:
         each = outputs or [_take(work, i, t) for i, t in enumerate(tensors)]
@@ -176,14 +198,15 @@ def _splits(splits: Any) -> Optional[List[int]]:
 
 
 def _take(work: Any, i: int, like: torch.Tensor) -> torch.Tensor:
-    output = torch.empty(work.output(i)[0], dtype=like.dtype)
-    work.take(i, output.data_ptr())
+    output = torch.empty(work.output(i)[0], dtype=like.dtype,
+                         device=like.device)
+    work.take(i, output.data_ptr(), stream_of([output]))
     return output
 
 
 def _received(work: Any, i: int, splits: Any) -> torch.Tensor:
-    dtype = splits.dtype if isinstance(splits, torch.Tensor) else torch.int32
-    return torch.tensor(work.output(i)[1], dtype=dtype)
+    rows = torch.tensor(work.output(i)[1], dtype=torch.int32)
+    return rows.to(splits) if isinstance(splits, torch.Tensor) else rows
 
 
 # ---- gradients of the operations ----
@@ -312,7 +335,8 @@ def _my_rows(tensor: torch.Tensor, options: Options) -> torch.Tensor:
     n = options.process_set.size()
     rows = tensor.shape[0] // n + \
         (options.process_set.rank() < tensor.shape[0] % n)
-    return torch.empty((rows, *tensor.shape[1:]), dtype=tensor.dtype)
+    return torch.empty((rows, *tensor.shape[1:]), dtype=tensor.dtype,
+                       device=tensor.device)
 
 
 # ---- the table, and the functions made from it ----

@@ -99,7 +99,8 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         """Have each gradient call its object of the extension."""
         self._set = ops.Options(process_set=self.process_set).set
         self._gradients = _dt.gradients(
-            self._set, self.backward_passes_per_step, torch.strided)
+            self._set, self.backward_passes_per_step, torch.strided,
+            getattr(torch._C, "_cuda_getCurrentRawStream", None))
         prescale = postscale = 1.0
         if self.op == Average:
             prescale = 1.0 / self.gradient_predivide_factor
@@ -117,11 +118,11 @@ class _DistributedOptimizer(torch.optim.Optimizer):
         for p in (p for group in self.param_groups for p in group["params"]):
             if not p.requires_grad:
                 continue
-            if p.device.type != "cpu":
+            if p.device.type not in ops.DEVICES:
                 raise ValueError(
                     f"DistributedOptimizer: '{self._parameter_names[p]}' is on "
-                    f"{p.device}: parameters in the memory of the host are "
-                    "expected")
+                    f"{p.device}: parameters in the memory of the host or of a "
+                    "CUDA GPU are expected")
             wire = getattr(self._compression, "wire", None)
             if wire is None or p.element_size() <= 2 or \
                     not p.is_floating_point():
