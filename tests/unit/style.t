@@ -8,7 +8,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/lib/tap.sh
 
 folders=()
-for dir in .ci lib spank pmix tools python etc tests doc m4; do
+for dir in .ci lib spank pmix tools python etc tests doc m4 packaging debian; do
     [ ! -d "$dir" ] || folders+=("$dir")
 done
 # our own files, not what a build inside the tree has made
