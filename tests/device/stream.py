@@ -27,6 +27,15 @@ def allreduce(send, recv, stream):
         ctypes.c_void_p(stream.cuda_stream)))
 
 
+def not_captured(send, recv, stream):
+    """The error of an allreduce that a graph cannot hold."""
+    try:
+        allreduce(send, recv, stream)
+    except AssertionError as error:
+        return str(error)
+    return "it was captured"
+
+
 def slow(matrix):
     """Some milliseconds on the current stream."""
     for _ in range(20):
@@ -73,7 +82,8 @@ def test_streams(rank, size, device):
 
 
 def test_graph(rank, size, device):
-    """A graph with two allreduces, replayed with other inputs."""
+    """A graph with two allreduces, replayed with other inputs. What goes
+    through the host, between nodes, is refused."""
     stream = torch.cuda.Stream(device)
     x = torch.zeros(COUNT, device=device)
     y = torch.zeros(COUNT, device=device)
@@ -81,6 +91,12 @@ def test_graph(rank, size, device):
         allreduce(x, y, stream)  # the ranks meet before the capture
     stream.synchronize()
     graph = torch.cuda.CUDAGraph()
+    if dt.dt_num_nodes() > 1:
+        with torch.cuda.graph(graph, stream=stream):
+            y += 1
+            refused = not_captured(x, y, stream)
+        assert "no graph can capture" in refused, refused
+        return
     with torch.cuda.graph(graph, stream=stream):
         allreduce(x, y, stream)
         y += 1
