@@ -27,6 +27,8 @@ const struct dt_tune dt_tune_default = {
     .net_latency = 3e-6,
     .net_byte = 8e-11,
     .task = 1e-7,
+    .gpu[0 ... DT_TUNE_SCOPES - 1][0 ... DT_TUNE_COLLS - 1] =
+        {.brief = DT_TUNE_UNSET, .lengthy = DT_TUNE_UNSET},
 };
 
 static const struct {

@@ -83,10 +83,10 @@ def main():
     dist.init_process_group(backend, rank=hvd.rank(), world_size=hvd.size())
     variants = ["alone", "slurm_dt", "slurm_dt, fp16", f"DDP, {backend}"]
     if hvd.rank() == 0:
-        way = os.environ.get("DT_GPU_WAY", "ipc")
+        way = os.environ.get("DT_GPU_WAY", "not set")
         print(f"{hvd.size()} ranks, {torch.cuda.device_count()} "
               f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, "
-              f"DT_GPU_WAY={way}; ms of a step")
+              f"DT_GPU_WAY {way}; ms of a step")
         print(f"{'':20}" + "".join(f"{v:>16}" for v in variants), flush=True)
     for name, make, shape, steps in MODELS:
         medians = measure(make, shape, steps, variants)

@@ -15,6 +15,8 @@ ranks=$build/tests/unit/gpu/ranks
 program=$build/tests/unit/gpu/.libs/ranks
 [ -x "$program" ] || program=$ranks
 export DT_TIMEOUT=300
+# the ranks share GPU 0 of the mock, unless GPU_OF_ITS_OWN says otherwise
+export DT_GPU_WAY=ipc
 
 fork() { timeout -k 5 620 "$build/tests/dt-fork" "$@"; }
 with() { (export "${@:2:$1}" && shift $(($1 + 1)) && fork "$@"); }

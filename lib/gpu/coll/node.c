@@ -334,9 +334,19 @@ static dt_result_t import_board(struct opening *o, size_t r,
     return rc;
 }
 
+static bool is_shared(const struct opening *o)
+{
+    for (size_t r = 1; r < o->comm->size; r++)
+        for (size_t q = 0; q < r; q++)
+            if (!strncmp(o->all[r].bus, o->all[q].bus, sizeof(o->mine.bus)))
+                return true;
+    return false;
+}
+
 static void import_boards(struct opening *o)
 {
     struct dt_error why = {""};
+    o->node->shares = is_shared(o);
     for (size_t r = 0; !why.text[0] && r < o->node->size; r++) {
         o->all[r].bus[sizeof(o->all[r].bus) - 1] = '\0';
         if (r != o->node->rank)

@@ -37,6 +37,7 @@ struct dt_gpu_node {
     struct dt_gpu *gpu;
     int device;
     size_t rank, size;
+    bool shares;               /* two ranks have the same GPU */
     long timeout;              /* seconds */
     size_t post;               /* bytes of the longest row that is posted */
     void *board[DT_GPU_PEERS]; /* of each rank; this rank owns its own */

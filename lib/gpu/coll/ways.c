@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the slurm-dt developers */
 /* ways.c - choose the way of a communicator's collectives on GPU memory: what
  * DT_GPU_WAY says, else the rule of the tuning file. Without both, kernels over
- * CUDA IPC do what they can inside a node; the rest is staged through the host
- * or, where the network reads GPU memory, sent directly.
+ * CUDA IPC do what they can inside a node, if each rank has a GPU of its own;
+ * the rest is staged through the host or, where the network reads GPU memory,
+ * sent directly.
  *
  * Nothing is measured here: the ways give different bits, and a program gets
  * the same bits in every run. dt-bench --tune measures once and writes the
@@ -213,12 +214,22 @@ static int32_t way_of(const struct dt_gpu_comm *gpu,
     return bytes_of(gpu, shape) > rule->upto ? rule->lengthy : rule->brief;
 }
 
+/* Kernels of several processes on one GPU take turns of milliseconds, and none
+ * promises that they ever run at the same time, as they must when they wait for
+ * each other: under MPS, four ranks that also trained came to a stop. */
+static int32_t default_way(const struct dt_gpu_comm *gpu)
+{
+    return gpu->node && gpu->node->shares ? DT_TUNE_STAGED : DT_TUNE_IPC;
+}
+
 enum dt_gpu_route dt_gpu_route_of(const struct dt_gpu_comm *gpu,
                                   const struct dt_call *call)
 {
     if (call->kind == DT_CALL_SEND || call->kind == DT_CALL_RECV)
         return DT_GPU_STAGED;
-    const int32_t way = way_of(gpu, &call->shape);
+    int32_t way = way_of(gpu, &call->shape);
+    if (way == DT_TUNE_UNSET)
+        way = default_way(gpu);
     if (gpu->nccl && way == DT_TUNE_NCCL && !call->capturing &&
         dt_gpu_nccl_serves(&call->shape))
         return DT_GPU_BY_NCCL;

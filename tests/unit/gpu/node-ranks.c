@@ -293,6 +293,8 @@ static bool prepare(struct bench *b, bool own)
     expect(rc == DT_SUCCESS && b->gpu, "no GPU, or no node: %s", err.text);
     if (rc != DT_SUCCESS || !b->node)
         return rc == DT_SUCCESS && b->gpu;
+    expect(b->node->shares == (b->comm->size > (size_t)(own ? count : 1)),
+           "do ranks share a GPU?");
     const struct dt_gpu_ops *ops = b->gpu->ops;
     struct dt_gpu_handle handle;
     rc = ops->stream_create(b->gpu, b->device, &b->stream, &err);

@@ -78,6 +78,26 @@ static void sizes(void)
        "each has its own rule");
 }
 
+/* Ranks that share a GPU wait for each other in kernels only if they are told
+ * to, or cannot otherwise. */
+static void shared_gpu(void)
+{
+    struct dt_call captured = sum(DT_COLL_ALLREDUCE, 1);
+    captured.capturing = true;
+    rule_all(dt_tune_default.gpu[DT_TUNE_NODE][DT_COLL_ALLREDUCE]);
+    ok(route(DT_COLL_ALLREDUCE, 1) == DT_GPU_BY_NODE,
+       "without a rule: by the kernels of the node");
+    node.shares = true;
+    ok(route(DT_COLL_ALLREDUCE, 1) == DT_GPU_STAGED,
+       "staged where ranks share a GPU");
+    ok(dt_gpu_route_of(&gpu, &captured) == DT_GPU_BY_NODE,
+       "but not in a graph");
+    rule_all((struct dt_tune_rule){0, IPC, IPC});
+    ok(route(DT_COLL_ALLREDUCE, 1) == DT_GPU_BY_NODE,
+       "and not if a rule says otherwise");
+    node.shares = false;
+}
+
 /* Uneven ones go as long ones do, whatever a rank's own counts. */
 static void uneven(void)
 {
@@ -131,6 +151,7 @@ static void captured(void)
 int main(void)
 {
     sizes();
+    shared_gpu();
     uneven();
     not_to_be_had();
     captured();

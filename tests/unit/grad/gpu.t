@@ -7,6 +7,8 @@ top=$(cd "$(dirname "$0")/../../.." && pwd)
 . "$top/tests/lib/grad-ranks.sh"
 grad_ranks=$build/tests/unit/grad/gpu-ranks
 [ -x "$grad_ranks" ] || skip_all "not built: $grad_ranks"
+# the ranks share one GPU
+export DT_GPU_WAY=ipc
 
 for n in 1 2 3; do
     ok "the bits are those of the host, $n ranks" launch -n $n same-bits
@@ -26,6 +28,9 @@ for n in 1 2 3; do
     ok "every operation, $n ranks" launch -n $n ops
     ok "groups of them, $n ranks" launch -n $n groups
     ok "joined ranks, $n ranks" launch -n $n join
+done
+for mode in same-bits breaks plans; do
+    DT_GPU_WAY='' ok "$mode, staged" launch -n 3 $mode 3
 done
 ok "Adasum" launch -n 2 adasum
 ok "gradients in eight bits" launch -n 2 int8-odd
