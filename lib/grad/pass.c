@@ -80,6 +80,7 @@ static void fail(struct dt_grad *grad, dt_result_t code,
         fail_set(set, code, err);
     for (struct dt_grad_plan *plan = grad->plans; plan; plan = plan->next)
         dt_plan_fail(plan, code, err);
+    atomic_store(&grad->told, true);
 }
 
 /* ---- what takes too long ---- */

@@ -38,10 +38,11 @@ enum dt_place { DT_PLACE_HOST, DT_PLACE_GPU, DT_PLACE_ANY };
 /* What the ranks compare. */
 struct dt_item_type {
     uint8_t kind, dtype, wire, op;
-    uint8_t place;    /* enum dt_place */
     uint32_t element; /* bytes */
     int32_t root;
     int32_t ndim;
+    int64_t place; /* enum dt_place; as wide as what follows, since types are
+                      compared byte by byte */
     int64_t shape[DT_GRAD_DIMS];
     double prescale, postscale;
 };
@@ -262,6 +263,8 @@ struct dt_grad {
     struct dt_grad_stats stats;
     _Atomic dt_result_t failure;
     struct dt_error failure_text;
+    _Atomic bool told; /* all that was under way has ended with the failure, and
+                          no GPU uses its memory any more */
 };
 
 /* rc of a call of dt.h, and its text. */

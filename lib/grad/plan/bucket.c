@@ -297,10 +297,13 @@ static dt_result_t launch_all(struct dt_grad_plan *plan, bool *moved,
     while (rc == DT_SUCCESS && plan->launched - plan->finished < window(plan)) {
         struct dt_bucket *bucket = bucket_of(plan, plan->launched);
         bool breaks = atomic_load(&plan->state) == DT_PLAN_BREAKS;
+        /* first: who changes a gradient says so before it submits the gradient
+         */
+        bool full = atomic_load(&bucket->missing) == 0;
         bool follow = !breaks && !atomic_load(&plan->leave);
         if (breaks && plan->launched == plan->end)
             break;
-        if (follow && atomic_load(&bucket->missing) > 0)
+        if (follow && !full)
             break;
         rc = launch(plan, bucket, follow, err);
         *moved = true;

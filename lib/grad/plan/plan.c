@@ -18,10 +18,15 @@
 
 /* ---- making and freeing ---- */
 
-static void destroy(struct dt_grad_plan *plan)
+/* What others share; with the drive lock, or when nobody else is there. */
+static void give_back(struct dt_grad_plan *plan)
 {
     dt_buckets_free(plan);
     dt_gpus_end_plan(plan->grad, plan);
+}
+
+static void destroy(struct dt_grad_plan *plan)
+{
     for (int i = 0; i < plan->n; i++) {
         struct dt_gradient *g = plan->gradients[i];
         if (g->residual)
@@ -85,6 +90,7 @@ dt_result_t dt_plan_end(struct dt_grad_set *set, struct dt_entry *e,
     struct dt_grad_plan *plan = e->work->made;
     delist(plan);
     dt_result_t rc = destroy_comms(plan);
+    give_back(plan);
     if (rc != DT_SUCCESS)
         return dt_grad_failed(rc, err);
     dt_work_end(e->work, DT_SUCCESS, NULL);
@@ -104,6 +110,7 @@ dt_result_t dt_plans_free(struct dt_grad *grad, const struct dt_grad_set *set,
         dt_result_t rc2 = together ? destroy_comms(plan) : DT_SUCCESS;
         if (rc == DT_SUCCESS)
             rc = rc2;
+        give_back(plan);
         destroy(plan);
     }
     return rc;
@@ -678,7 +685,7 @@ static bool step_is_over(struct dt_grad_plan *plan)
 {
     bool all = atomic_load(&plan->open) == 0;
     if (plan->grad->failure != DT_SUCCESS)
-        return true;
+        return atomic_load(&plan->grad->told);
     if (plan->step)
         return all && atomic_load(&plan->step->status) != DT_IN_PROGRESS;
     switch (atomic_load(&plan->state)) {

@@ -115,7 +115,7 @@ static struct ended negotiation(dt_grad_t grad, bool doomed, long us)
 static struct ended bucket(dt_grad_t grad, bool doomed, long us)
 {
     enum { TENSORS = 8, LENGTH = 200000 };
-    void *in[TENSORS];
+    static void *in[TENSORS]; /* they stay: another thread may use them */
     const int64_t shape[] = {LENGTH};
     dt_grad_plan_t plan = NULL;
     dt_result_t rc = dt_grad_plan_create(grad, 0, &plan);
