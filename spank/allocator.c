@@ -57,6 +57,10 @@ void dt_allocator_init_post_opt(spank_t spank, struct spank_dt *dt)
     dt_elastic_done(dt);
     if (dt->appends)
         unsetenv(open_mode);
+    /* that of the job in which sbatch runs; Slurm sets it from the second run
+     * on only */
+    if (dt->is_sbatch && dt->given[DT_OPTION_REQUEUE])
+        unsetenv("SLURM_RESTART_COUNT");
     for (int id = 0; id < DT_NOPTIONS; id++) {
         const struct dt_option_name *name = &dt_option_name[id];
         if (!dt->given[id])

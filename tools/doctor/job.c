@@ -57,9 +57,8 @@ void look_held(struct doctor *doctor)
 
 static bool has_ended(const struct job *job)
 {
-    static const char *const live[] = {
-        "PENDING",  "SUSPENDED",    "CONFIGURING", "COMPLETING",
-        "REQUEUED", "REQUEUE_HOLD", "STAGE_OUT"};
+    static const char *const live[] = {"PENDING",  "CONFIGURING",  "COMPLETING",
+                                       "REQUEUED", "REQUEUE_HOLD", "STAGE_OUT"};
     for (size_t i = 0; i < sizeof(live) / sizeof(live[0]); i++)
         if (!strcmp(job->state, live[i]))
             return false;

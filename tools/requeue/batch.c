@@ -89,7 +89,8 @@ int requeue_started(char *const argv[])
     if (counts_all(&counts) < restarts) {
         enum cause cause = *counts.on ? CAUSE_NODEFAIL : CAUSE_HAND;
         counts.n[cause] += restarts - counts_all(&counts);
-        count_lost(counts.on, &counts, deadline);
+        /* what is written below needs some time, too */
+        count_lost(counts.on, &counts, deadline_in(START_LIMIT / 2));
     }
     size_t length = strlen(job.nodes) + 1;
     snprintf(counts.on, sizeof(counts.on), "?");

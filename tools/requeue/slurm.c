@@ -17,6 +17,7 @@
 #include "base/number.h"
 
 enum { LONGEST_PAUSE_MS = 5000, FIRST_PAUSE_MS = 200, START_GAP = 2 };
+enum { MIXED_PAUSE_MS = 1600 };
 enum { KILL_LIMIT = 2 }; /* seconds */
 
 deadline_t deadline_in(int seconds)
@@ -270,10 +271,12 @@ static uint64_t get_number(const char *record, enum field which)
 }
 
 /* Slurm shows one state, and these instead of RUNNING: while a signal is under
- * way, as at the start of a grace time, and after one that stops the steps. */
+ * way, as at the start of a grace time, after one that stops the steps, and
+ * where a script ends just as the job is suspended. */
 static bool is_running(const char *state)
 {
-    static const char *const running[] = {"RUNNING", "SIGNALING", "STOPPED"};
+    static const char *const running[] = {"RUNNING", "SIGNALING", "STOPPED",
+                                          "SUSPENDED"};
     for (size_t i = 0; i < sizeof(running) / sizeof(running[0]); i++)
         if (!strcmp(state, running[i]))
             return true;
@@ -414,18 +417,41 @@ bool slurm_requeue(const char *verb, const char *id, deadline_t deadline,
     return done;
 }
 
-/* Of a line "node state reason", behind the node. sinfo shows a node as mixed
- * while it believes that some of its CPUs are allocated, also where it has just
- * gone down; but it has a reason then, and only a mixed node that is drained,
- * which is shown otherwise, has one, too. */
+/* Of a line "node state reason", behind the node. */
 static bool is_down(const char *state)
 {
     size_t length = strcspn(state, " \n");
-    const char *reason = state + length;
-    if (length && state[length - 1] == '*')
-        return true;
-    return !strncmp(state, "down", 4) ||
-           (!strncmp(state, "mix ", 4) && strncmp(reason, " none\n", 6) != 0);
+    return !strncmp(state, "down", 4) || (length && state[length - 1] == '*');
+}
+
+/* sinfo shows a node as mixed while it believes that some of its CPUs are
+ * allocated, for a moment also where it has just gone down; it has a reason
+ * then. So has a node that works, where an administrator has noted something.
+ */
+static bool has_mixed(const char *out)
+{
+    for (const char *at = out; *at; at += strcspn(at, "\n")) {
+        at += *at == '\n';
+        const char *state = at + strcspn(at, " \n");
+        if (!strncmp(state, " mix ", 5) && strncmp(state, " mix none\n", 10))
+            return true;
+    }
+    return false;
+}
+
+/* The lines of sinfo, when no node may be about to be shown as down. */
+static bool list_nodes(const char *const argv[], deadline_t deadline,
+                       char out[OUTPUT])
+{
+    char why[WHY];
+    for (int pause = FIRST_PAUSE_MS;; pause *= 2) {
+        if (!run_until_answered(argv, deadline, out, why))
+            return false;
+        if (!has_mixed(out) || pause > MIXED_PAUSE_MS ||
+            ms_left(deadline) <= pause)
+            return true;
+        poll(NULL, 0, pause);
+    }
 }
 
 void slurm_down(const char *list, deadline_t deadline,
@@ -433,9 +459,9 @@ void slurm_down(const char *list, deadline_t deadline,
 {
     const char *const argv[] = {"sinfo", "-h", "-N",       "-n",
                                 list,    "-o", "%N %t %E", NULL};
-    char why[WHY], last[256] = "";
+    char last[256] = "";
     char *out = malloc(OUTPUT);
-    char *at = out && run_until_answered(argv, deadline, out, why) ? out : NULL;
+    char *at = out && list_nodes(argv, deadline, out) ? out : NULL;
     while (at && *at) { /* a line per node and partition */
         char node[256];
         size_t length = strcspn(at, "\n"), name = strcspn(at, " \n");

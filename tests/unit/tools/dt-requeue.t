@@ -36,7 +36,9 @@ END
 cat >bin/sinfo <<'END'
 #!/bin/sh
 "${0%/*}/fails" sinfo >&2 && exit 1
-echo "n0 ${NODE:-idle none}"
+node=$(head -n 1 "${0%/*}/../told/nodes" 2>/dev/null) &&
+    sed -i 1d "${0%/*}/../told/nodes"
+echo "n0 ${node:-${NODE:-idle none}}"
 END
 # Each field as wide as asked for.
 cat >bin/squeue <<'END'
@@ -217,9 +219,15 @@ is 'a node has failed, and a busy Slurm says so in the end' \
     "$(NODE='down test' requeued)" \
     "$update Comment=dt-requeue:nodefail=1,bad=n0*1,on=n0
 $soon"
-is 'also where sinfo shows it as mixed, with the reason' \
-    "$(NODE='mix test' requeued)" \
+printf '%s\n' 'mix test' 'mix test' >told/nodes
+is 'also where sinfo shows it as mixed for a moment' \
+    "$(NODE='down test' requeued)" \
     "$update Comment=dt-requeue:nodefail=1,bad=n0*1,on=n0
+$soon"
+rm told/nodes
+is 'a node that works has not failed, though it has a reason' \
+    "$(NODE='mix to be cleaned' requeued)" \
+    "$update Comment=dt-requeue:preempt=1,on=n0
 $soon"
 errors partition "$busy" "$busy"
 is 'no node has failed, and the partition preempts: so does that' \
