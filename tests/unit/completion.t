@@ -22,7 +22,7 @@ PATH=$tmp/bin:$PATH
 # Slurm's own, loaded at the first use, as one file for all three commands.
 __load_completion()
 {
-    complete -F slurms_own srun
+    complete -o nospace -F slurms_own srun
     complete -o filenames -F slurms_own sbatch
     complete -F slurms_own salloc
 }
@@ -94,6 +94,20 @@ offers 'srun --dt-n' '--dt-nics= --dt-notice-signal='
 like "behind -- there are both" "$(offered 'srun --')" \
     '^--distribution= --nodes= --dt-gpus '
 offers 'salloc --x' ''
+
+compopt() { printf '%s ' "$*" >>"$tmp/compopt"; }
+for line in 'srun --no' 'sbatch --no' 'salloc --no'; do
+    offered "$line" >"$tmp/got"
+done
+unset -f compopt
+is "what Slurm's own completion wants of bash it has" \
+    "$(cat "$tmp/compopt")" '-o nospace -o filenames '
+# shellcheck disable=SC2016
+for word in '`touch${IFS}ran`,' '$(touch${IFS}ran),' '`touch${IFS}ran`'; do
+    (cd "$tmp" && offered "srun --dt-gpus=$word" && offered "dt-ckpt $word") \
+        >"$tmp/got" 2>&1
+done
+ok "nothing of what is typed is run" [ ! -e "$tmp/ran" ]
 
 # ---- nothing is forgotten ----
 
