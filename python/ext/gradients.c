@@ -4,8 +4,10 @@
  * and Gradient, which autograd calls when one is there.
  *
  * The plan is made by the first step, which all ranks of the set take part in,
- * and again after a shutdown and init. Until it is there, a call only counts.
- */
+ * and again after a shutdown and init. Until it is there, a call is only noted.
+ * The plan sends in the order in which this step submits, so that is the order
+ * of the calls: the gradients that are there first go while the others are
+ * still computed. */
 #include "ext.h"
 
 #include <string.h>
@@ -13,7 +15,8 @@
 struct gradients {
     PyObject_HEAD PyObject *module; /* so that the state stays */
     struct state *state;
-    PyObject *list; /* of Gradient, whose number is its place */
+    PyObject *list;  /* of Gradient, whose number is its place */
+    PyObject *noted; /* of Gradient: called in this step, without a plan */
     int set, passes;
     int pending;         /* gradients that were called since the last step */
     unsigned generation; /* of the engine that has the plan */
@@ -179,7 +182,11 @@ static PyObject *gradient_call(PyObject *self, PyObject *args, PyObject *names)
     }
     if (g->left == g->all->passes)
         g->all->pending++;
-    if (--g->left == 0 && (has_plan(g->all) || !g->planned) && !submit(g))
+    if (--g->left > 0)
+        Py_RETURN_NONE;
+    if (has_plan(g->all) || !g->planned
+            ? !submit(g)
+            : PyList_Append(g->all->noted, self) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -286,6 +293,13 @@ static void reset(struct gradients *all)
     all->pending = 0;
 }
 
+static void end_step(struct gradients *all)
+{
+    reset(all);
+    if (PyList_SetSlice(all->noted, 0, PyList_Size(all->noted), NULL) < 0)
+        PyErr_Clear(); /* an order that is not the best */
+}
+
 static bool make_plan(struct gradients *all)
 {
     dt_grad_t grad = dt_py_engine(all->state);
@@ -293,8 +307,8 @@ static bool make_plan(struct gradients *all)
     dt_result_t rc;
     if (!grad || has_plan(all) || !any_planned(all))
         return grad;
-    if (all->plan) /* what an engine that was closed had is lost */
-        reset(all);
+    if (all->plan)  /* what an engine that was closed had is lost */
+        reset(all); /* but the order of the calls is not */
     all->plan = NULL;
     all->state->waiting++;
     Py_BEGIN_ALLOW_THREADS
@@ -318,23 +332,34 @@ static dt_result_t wait_step(void *arg, double seconds)
     return dt_grad_plan_step(arg, seconds);
 }
 
+/* Submit those that are not: as they were called, and the rest from the last to
+ * the first, which is the likely order of another backward. */
+static bool submit_rest(struct gradients *all)
+{
+    for (Py_ssize_t i = 0; i < PyList_Size(all->noted); i++) {
+        struct gradient *g = (struct gradient *)PyList_GetItem(all->noted, i);
+        if (!g->submitted && !submit(g))
+            return false;
+    }
+    for (Py_ssize_t i = PyList_Size(all->list); i-- > 0;) {
+        struct gradient *g = (struct gradient *)PyList_GetItem(all->list, i);
+        if (!g->submitted && !submit(g))
+            return false;
+    }
+    return true;
+}
+
 /* step(): submit those that are not, and wait for all */
 static PyObject *gradients_step(PyObject *self, PyObject *none)
 {
     struct gradients *all = (struct gradients *)self;
     (void)none;
-    if (!make_plan(all))
+    if (!make_plan(all) || !submit_rest(all))
         return NULL;
-    const Py_ssize_t n = PyList_Size(all->list);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        struct gradient *g = (struct gradient *)PyList_GetItem(all->list, i);
-        if (!g->submitted && !submit(g))
-            return NULL;
-    }
     dt_result_t rc = DT_SUCCESS;
     if (has_plan(all) && !dt_py_wait(all->state, wait_step, all->plan, &rc))
         return NULL;
-    reset(all);
+    end_step(all);
     if (rc != DT_SUCCESS)
         return dt_py_wait_error(all->state, rc);
     Py_RETURN_NONE;
@@ -354,7 +379,7 @@ static PyObject *gradients_reset(PyObject *self, PyObject *none)
     if (under_way && has_plan(all) &&
         !dt_py_wait(all->state, wait_step, all->plan, &rc))
         return NULL;
-    reset(all);
+    end_step(all);
     if (rc != DT_SUCCESS)
         return dt_py_wait_error(all->state, rc);
     Py_RETURN_NONE;
@@ -381,7 +406,8 @@ static PyObject *gradients_release(PyObject *self, PyObject *none)
 {
     struct gradients *all = (struct gradients *)self;
     (void)none;
-    if (PyList_SetSlice(all->list, 0, PyList_Size(all->list), NULL) < 0)
+    if (PyList_SetSlice(all->noted, 0, PyList_Size(all->noted), NULL) < 0 ||
+        PyList_SetSlice(all->list, 0, PyList_Size(all->list), NULL) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -513,13 +539,14 @@ PyObject *dt_py_gradients(PyObject *module, PyObject *args)
     all->set = set;
     all->passes = passes;
     all->list = PyList_New(0);
+    all->noted = PyList_New(0);
     Py_INCREF(strided);
     Py_XDECREF(state->strided);
     state->strided = strided;
     Py_XDECREF(state->stream_of);
     state->stream_of = stream_of == Py_None ? NULL : stream_of;
     Py_XINCREF(state->stream_of);
-    if (!all->list)
+    if (!all->list || !all->noted)
         Py_CLEAR(all);
     return (PyObject *)all;
 }
@@ -569,12 +596,14 @@ static int gradients_traverse(PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT(((struct gradients *)self)->list);
+    Py_VISIT(((struct gradients *)self)->noted);
     return 0;
 }
 
 static int gradients_clear(PyObject *self)
 {
     Py_CLEAR(((struct gradients *)self)->list);
+    Py_CLEAR(((struct gradients *)self)->noted);
     return 0;
 }
 

@@ -393,6 +393,57 @@ def test_optimizer_needs_no_negotiation():
     assert after["rounds"] - before["rounds"] <= 1, (before, after)
 
 
+def packed(text):
+    """The rows of a timeline, in the order in which they were packed."""
+    events = json.loads(text)
+    rows = {e["tid"]: e["args"]["name"] for e in events
+            if e["name"] == "thread_name"}
+    return [rows[e["tid"]] for e in events if e["name"] == "pack"]
+
+
+def sent_order(uses, passes=1):
+    """Matrices of 256 KiB, one of which fills the first bucket, as the second
+    step sends them, when forward uses them in this order."""
+    matrices = {name: torch.nn.Parameter(torch.ones(256, 256))
+                for name in ("one", "unused", "two", "three")}
+    optimizer = hvd.DistributedOptimizer(
+        torch.optim.SGD(matrices.values(), lr=0.1), matrices.items(),
+        backward_passes_per_step=passes)
+
+    def step():
+        optimizer.zero_grad()
+        for _ in range(passes):
+            loss = torch.zeros(())
+            for name in uses:
+                loss = loss + matrices[name].sum()
+            loss.backward()
+        optimizer.step()
+        for name, p in matrices.items():
+            same(p.grad, torch.full_like(p, passes * (name in uses)).detach())
+    step()
+    order = None
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "timeline")
+        hvd.start_timeline(path)
+        step()
+        hvd.stop_timeline()
+        if RANK == 0:
+            with open(path) as file:
+                order = [row for row in packed(file.read()) if row in matrices]
+    return hvd.broadcast_object(order, 0)  # so that all ranks judge it
+
+
+def test_optimizer_sends_in_the_order_of_backward():
+    """What is there first is sent first, while backward goes on."""
+    for passes in (1, 2):
+        order = sent_order(["one", "two", "three"], passes)
+        assert order == ["three", "two", "one", "unused"], order
+    orders = (["one", "three", "two"], ["two", "one", "three"],
+              ["three", "two", "one"])  # that of the first rank counts
+    order = sent_order(orders[RANK])
+    assert order == ["two", "three", "one", "unused"], order
+
+
 def test_optimizer_leaves_nothing():
     """Many optimizers, one after the other, have the memory of two."""
     def memory(n):
