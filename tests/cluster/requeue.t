@@ -27,6 +27,12 @@ release=${release##* }
 grace_requeues=
 [[ $release == 2[0-3].* || $release == 24.0[0-4].* ]] || grace_requeues=1
 
+# shellcheck disable=SC2016
+SLURM_RESTART_COUNT=3 sb sbatch -W -Q -o "$out/count" --dt-requeue \
+    --wrap 'echo "${SLURM_RESTART_COUNT-none}"'
+is 'a job has not the count of runs of the job that submits it' \
+    "$(cat "$out/count")" none
+
 # ---- programs
 
 # codes CODE...: the first run ends with the first of them, and so on.

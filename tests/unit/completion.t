@@ -95,6 +95,7 @@ like "behind -- there are both" "$(offered 'srun --')" \
     '^--distribution= --nodes= --dt-gpus '
 offers 'salloc --x' ''
 
+# shellcheck disable=SC2317 # completion calls it
 compopt() { printf '%s ' "$*" >>"$tmp/compopt"; }
 for line in 'srun --no' 'sbatch --no' 'salloc --no'; do
     offered "$line" >"$tmp/got"
