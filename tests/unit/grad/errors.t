@@ -25,13 +25,7 @@ for r in 0 1; do
 done
 
 # phase, lost rank of 3, microseconds until it is killed
-while read -r phase lost us; do
-    out=$(launch --no-kill -n 3 lose "$phase" "$lost" "$us")
-    is "rank $lost dies, $phase: only it fails" "$(grep '^dt-run' <<<"$out")" \
-        "dt-run: rank $lost: killed by signal 9 (Killed)"
-    is "  the others are told" \
-        "$(grep -c '^rank [0-9]: process failed: ' <<<"$out")" 2
-done <<'END'
+losses <<'END'
 open 1 0
 waiting 2 0
 waiting 0 1000
